@@ -1,0 +1,38 @@
+// The notice: what one run's check came to, in KEY=VALUE lines, for the plugin in a job step, which parses no
+// JSON. Written by `netcheck prolog` (root) on every node, read by the plugin in slurmstepd as root, bound to
+// cluster, job, restart and boot. Pure: text in, text out.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "contract/error.h"
+#include "contract/job.h"
+
+namespace netcheck {
+
+struct Notice {
+  JobRun run;
+  std::string boot_id;  ///< /proc/sys/kernel/random/boot_id
+  bool leader = false;  ///< the node that tells the user (node 0 of the job)
+  std::string line;     ///< the line for the user's stderr: "netcheck=pass busbw=…"; one line
+  std::map<std::string, std::string>
+      environment;  ///< NETCHECK_VERDICT and so on; names [A-Z0-9_]+, values one line
+};
+
+inline constexpr std::size_t kNoticeMaxBytes =
+    8'192;  ///< a line of ≤ 1 KiB and a dozen variables fit many times
+
+/// Where records and notices live unless the site says otherwise.
+inline constexpr const char* kRunDirectory = "/run/netcheck";
+
+/// "RUN_DIR/notices/JOB".
+[[nodiscard]] std::string notice_path(std::string_view run_directory, std::uint32_t job);
+
+[[nodiscard]] std::string write_notice(const Notice& notice);
+/// Refuses: unknown or repeated keys, control characters, an environment name not starting with NETCHECK_,
+/// size.
+[[nodiscard]] Result<Notice> read_notice(std::string_view text);
+
+}  // namespace netcheck

@@ -1,0 +1,107 @@
+// What a check knew before its first byte (Plan) and what happened since (History): all that the script, the
+// blame and the verdict may look at. Pure values; kept in the record, so that a check can be judged again.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "contract/units.h"
+#include "judge/trouble.h"
+#include "measure/batch.h"
+
+namespace netcheck::judge {
+
+/// The parts of a check, in order; named in verdicts and records.
+enum class Phase : std::uint8_t { start, rendezvous, open, connect, gate, blame, finish };
+[[nodiscard]] std::string_view name(Phase phase);
+
+/// What a verdict is measured against. Rates are bus bandwidth of the whole team: the sum over a node's
+/// rails.
+struct Thresholds {
+  std::optional<Rate> min;  ///< effective: the site's or the user's, whichever asks more. Decides the verdict
+  std::optional<Rate> site_floor;  ///< the site's alone. Blame uses this one: a user's wish blames no node
+  double warn_fraction = 0.8;      ///< of the concurrent median: below it a node or rail is warned about
+};
+
+struct NodePlan {
+  std::string name;
+  std::vector<std::string> lanes;  ///< what its fabric opened: "eth0", "mlx5_0:1"
+  std::string machine;             ///< class of hardware: only nodes of one class are compared
+};
+
+struct Plan {
+  std::vector<NodePlan> nodes;  ///< NodeList order; every node of the job
+  Thresholds thresholds;
+  Op op = Op::all_gather;  ///< of the gate
+  Type type = Type::f32;
+  std::string algorithm;         ///< "" = default
+  Ns slice{};                    ///< time the gate may take
+  Ns budget{};                   ///< time left for gate and blame together when the script begins
+  std::uint32_t group_size = 8;  ///< beyond it, two partitions into groups (facts in docs/measurement.md)
+  std::uint64_t max_bytes = 0;   ///< the smallest Ready::max_bytes
+  std::uint64_t seed = 0;
+};
+
+// --- what the script asks for
+// -------------------------------------------------------------------------------
+
+/// New teams, all at once; what was before is left. No rank is in two teams.
+struct Form {
+  Phase phase = Phase::connect;
+  std::vector<Team> teams;
+  friend bool operator==(const Form&, const Form&) = default;
+};
+/// One batch per team at most, all at once.
+struct Measure {
+  Phase phase = Phase::gate;
+  std::vector<Batch> batches;
+  Ns allowance{};  ///< a rank that is not done by then is given up on (its fabric is abandoned)
+  friend bool operator==(const Measure&, const Measure&) = default;
+};
+struct Stop {
+  friend bool operator==(const Stop&, const Stop&) = default;
+};
+using Step = std::variant<Form, Measure, Stop>;
+
+// --- what came back ---------------------------------------------------------------------------------------
+
+struct NodeOutcome {
+  std::uint32_t node = 0;
+  std::vector<Sample> samples;       ///< of its ranks in this step; partial when there was trouble
+  std::vector<std::uint32_t> batch;  ///< samples[i] belongs to the batch with id batch[i]
+  std::optional<Trouble> trouble;
+  std::string detail;  ///< of the trouble, in words; printable
+  Ns took{};
+};
+
+struct Done {
+  Step step;                          ///< Form or Measure
+  std::vector<NodeOutcome> outcomes;  ///< of the nodes that answered
+  std::string transport;              ///< as the module named it ("tcp/eth0"); of Form
+  Ns took{};
+};
+
+/// A node that was never there, or whose control channel fell silent.
+struct Missing {
+  std::uint32_t node = 0;
+  Phase phase = Phase::rendezvous;
+  std::string detail;
+};
+
+struct History {
+  std::vector<Done> done;
+  std::vector<Missing> missing;
+  std::optional<std::string>
+      refusal;  ///< nodes that do not fit together (versions, settings): why nothing was measured
+};
+
+[[nodiscard]] Json to_json(const Plan& plan);
+[[nodiscard]] Json to_json(const History& history);
+// Strict, with bounds checked against the plan (node indices, ranks). They throw Malformed.
+[[nodiscard]] Plan plan_from_json(const Json& value);
+[[nodiscard]] History history_from_json(const Json& value, const Plan& plan);
+
+}  // namespace netcheck::judge

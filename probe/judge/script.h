@@ -1,0 +1,24 @@
+// The check's script: what to measure next. Pure: the same history gives the same step, so a run can be read,
+// replayed and simulated. The leader alone asks.
+//
+//   form the gate's teams (one per rail and group) → connect → grow the size until bus bandwidth gains < 3 %,
+//   memory or the slice ends → (beyond group_size: the same for the second partition at the size found) →
+//   passes, and a threshold was set: stop → else rounds of one-way matchings: neighbours, i with i + n/2,
+//   suspects × good, one slow pair alone → stop
+#pragma once
+
+#include "judge/history.h"
+
+namespace netcheck::judge {
+
+/// `elapsed`: since the script began. A step is never proposed that could not end within plan.budget.
+[[nodiscard]] Step next(const Plan& plan, const History& history, Ns elapsed);
+
+/// Teams of a partition: 0 = consecutive groups, 1 = node i in group i mod G; one team per rail and group.
+/// Groups differ in size by at most one and none is smaller than 2 (n ≥ 2). Ids start at first_id.
+[[nodiscard]] std::vector<Team> partition(const Plan& plan, int which, std::uint32_t first_id);
+
+/// Rails that every node has: the smallest number of lanes.
+[[nodiscard]] std::uint32_t rails(const Plan& plan);
+
+}  // namespace netcheck::judge

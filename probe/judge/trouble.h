@@ -1,0 +1,17 @@
+// Why a node's part of a step did not end well; the seam between evidence about the network and none. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace netcheck::judge {
+
+enum class Trouble : std::uint8_t {
+  no_bytes,      ///< its fabric lives and waits; bytes did not come: evidence about the network
+  child_died,    ///< the fabric process ended: no evidence
+  child_silent,  ///< the fabric process gives no sign of life: no evidence
+  refused        ///< the library refused (device, memory, version): no evidence
+};
+[[nodiscard]] std::string_view name(Trouble trouble);
+
+}  // namespace netcheck::judge

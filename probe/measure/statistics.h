@@ -1,0 +1,35 @@
+// From completion times to one figure, and its spread. Pure. No samples is an error, never 0.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "measure/batch.h"
+
+namespace netcheck {
+
+/// Median of a non-empty set (mean of the middle two). nullopt when empty.
+[[nodiscard]] std::optional<double> median(std::vector<double> values);
+/// Linear interpolation between closest ranks, q in [0, 1]. nullopt when empty.
+[[nodiscard]] std::optional<double> quantile(std::vector<double> values, double q);
+/// Median absolute deviation from the median, times 1.4826 (the normal distribution's sigma).
+[[nodiscard]] std::optional<double> spread(const std::vector<double>& values);
+
+/// A rank's time per operation: the median of the differences of its completion times, the first left out.
+/// With one completion only, that time itself. Error when there is none.
+[[nodiscard]] Result<Ns> rank_time(const Sample& sample);
+
+/// The operation's time: the maximum of the ranks' medians (docs/measurement.md says why not the median of
+/// maxima). Error naming the first rank without samples.
+[[nodiscard]] Result<Ns> operation_time(const std::vector<Sample>& samples);
+
+struct Spread {
+  Ns median{}, p5{}, p95{};
+  double variation = 0;  ///< standard deviation / mean of the differences
+};
+[[nodiscard]] Result<Spread> spread_of(const Sample& sample);
+
+/// Above this coefficient of variation a run is called noisy. 0.25: twice what idle shaped links show.
+inline constexpr double kNoisy = 0.25;
+
+}  // namespace netcheck

@@ -1,0 +1,33 @@
+// What the user asked for: the value of --netcheck. Pure, hostile input. Used by the plugin at submission
+// (the user), and again by `netcheck prolog` (root), which trusts nothing that came through the client.
+//
+//   --netcheck                         the site's threshold
+//   --netcheck=400Gbps                 at least 400 Gb/s bus bandwidth
+//   --netcheck=min=400Gbps,op=all_reduce,time=10s
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "contract/error.h"
+#include "contract/units.h"
+
+namespace netcheck {
+
+struct Request {
+  std::optional<Rate> min;
+  std::optional<std::string>
+      op;                  ///< "auto", "all_gather", "all_reduce", "reduce_scatter", "alltoall", "broadcast"
+  std::optional<Ns> time;  ///< the check's whole deadline; the site's maximum applies
+  friend bool operator==(const Request&, const Request&) = default;
+};
+
+/// Longest SPEC that is looked at: every valid one is far shorter.
+inline constexpr std::size_t kMaxSpecBytes = 256;
+
+/// "", "(null)" (Slurm's word for no value), a rate, or key=value pairs. Refuses with what was wrong and a
+/// right example: unknown or repeated key, bad value, more than kMaxSpecBytes, control characters.
+[[nodiscard]] Result<Request> parse_request(std::string_view spec);
+
+}  // namespace netcheck

@@ -1,0 +1,26 @@
+// What the supervisor hands the probe: which run, which nodes, what is to be measured against what, and how
+// long it may take. Written by root, read by the probe (JSON on a pipe). No secrets in it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "contract/job.h"
+#include "contract/wire.h"
+#include "policy/policy.h"
+
+namespace netcheck::session {
+
+struct Assignment {
+  Roster roster;
+  Policy policy;    ///< effective
+  Time deadline{};  ///< the probe has reported by then; CLOCK_MONOTONIC of this node
+  Time rendezvous_deadline{};
+  std::string agreement;  ///< policy hash: must be equal on all nodes
+};
+
+[[nodiscard]] Json to_json(const Assignment& assignment);
+/// Throws Malformed.
+[[nodiscard]] Assignment assignment_from_json(const Json& value);
+
+}  // namespace netcheck::session
