@@ -76,12 +76,15 @@ struct Sample {
 
 [[nodiscard]] std::string_view name(Op op);  ///< "all_gather"
 [[nodiscard]] Result<Op> parse_op(std::string_view text);
+[[nodiscard]] std::string_view name(Type type);  ///< "f32"
+[[nodiscard]] Result<Type> parse_type(std::string_view text);
 [[nodiscard]] std::size_t size_of(Type type);
 
 [[nodiscard]] Json to_json(const Team& team);
 [[nodiscard]] Json to_json(const Batch& batch);
 [[nodiscard]] Json to_json(const Sample& sample);
-// Strict readers for read_frame; they throw Malformed. Bounds: ≤ 65,536 ranks, ≤ 4,096 iterations, ≤ 1 TiB.
+// Strict readers for read_frame; they throw Malformed. Bounds: ≤ 65,536 ranks, ≤ 4,096 iterations, ≤ 1 TiB;
+// no rank twice in a team, at most one edge into and one out of a rank, completion times not falling.
 [[nodiscard]] Team team_from_json(const Json& value);
 [[nodiscard]] Batch batch_from_json(const Json& value);
 [[nodiscard]] Sample sample_from_json(const Json& value);

@@ -16,7 +16,9 @@ namespace netcheck {
 /// base = (count/n) & ~(16/elt - 1) elements per rank; else count·elt. 0 when S is too small to split.
 [[nodiscard]] std::uint64_t actual_bytes(Op op, Type type, std::uint32_t ranks, std::uint64_t wanted);
 
+/// S / t. 0 when the time is not positive (rank_time refuses such samples before).
 [[nodiscard]] Rate alg_bandwidth(std::uint64_t bytes, Ns per_operation);
+/// algbw × bus_factor: what each rank's link carried, comparable with its rated speed.
 [[nodiscard]] Rate bus_bandwidth(Op op, std::uint32_t ranks, std::uint64_t bytes, Ns per_operation);
 
 }  // namespace netcheck

@@ -16,7 +16,8 @@ namespace netcheck {
 [[nodiscard]] std::optional<double> spread(const std::vector<double>& values);
 
 /// A rank's time per operation: the median of the differences of its completion times, the first left out.
-/// With one completion only, that time itself. Error when there is none.
+/// With one completion only, that time itself. Error when there is none, or when it is not positive: nothing
+/// takes no time.
 [[nodiscard]] Result<Ns> rank_time(const Sample& sample);
 
 /// The operation's time: the maximum of the ranks' medians (docs/measurement.md says why not the median of

@@ -1,0 +1,94 @@
+// Order statistics over completion times. Pure. Called by the judge (root and probe user) and the benches.
+#include "measure/statistics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace netcheck {
+namespace {
+
+/// A median absolute deviation of normal noise, times this, is its standard deviation: 1 / Φ⁻¹(3/4).
+constexpr double kMadToSigma = 1.4826;
+
+tl::unexpected<Error> no_samples(const Sample& sample) {
+  return fail("time", fmt::format("rank {}", sample.rank), "it completed no timed operation");
+}
+
+/// Times per operation in nanoseconds. The first completion counts only when there is no other: it holds the
+/// ranks' different ways out of the barrier.
+std::vector<double> differences(const Sample& sample) {
+  std::vector<double> values;
+  if (sample.done.size() == 1) values.push_back(static_cast<double>(sample.done.front().count()));
+  for (std::size_t i = 1; i < sample.done.size(); ++i)
+    values.push_back(static_cast<double>((sample.done[i] - sample.done[i - 1]).count()));
+  return values;
+}
+
+Ns rounded(double nanoseconds) {
+  return Ns{std::llround(nanoseconds)};
+}
+
+}  // namespace
+
+std::optional<double> median(std::vector<double> values) {
+  return quantile(std::move(values), 0.5);
+}
+
+std::optional<double> quantile(std::vector<double> values, double q) {
+  if (values.empty()) return std::nullopt;
+  std::sort(values.begin(), values.end());
+  const double position = std::clamp(q, 0.0, 1.0) * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (values[above] - values[below]) * (position - static_cast<double>(below));
+}
+
+std::optional<double> spread(const std::vector<double>& values) {
+  const auto middle = median(values);
+  if (!middle) return std::nullopt;
+  std::vector<double> deviations;
+  deviations.reserve(values.size());
+  for (const double value : values)
+    deviations.push_back(std::abs(value - *middle));
+  return *median(std::move(deviations)) * kMadToSigma;
+}
+
+Result<Ns> rank_time(const Sample& sample) {
+  const auto middle = median(differences(sample));
+  if (!middle) return no_samples(sample);
+  const Ns time = rounded(*middle);
+  if (time <= Ns::zero())
+    return fail("time", fmt::format("rank {}", sample.rank), "its operations took no time at all");
+  return time;
+}
+
+Result<Ns> operation_time(const std::vector<Sample>& samples) {
+  if (samples.empty()) return fail("time", "the operation", "no rank reported");
+  Ns slowest{};
+  for (const auto& sample : samples) {
+    const auto time = rank_time(sample);
+    if (!time) return tl::unexpected(time.error());
+    slowest = std::max(slowest, *time);
+  }
+  return slowest;
+}
+
+Result<Spread> spread_of(const Sample& sample) {
+  const std::vector<double> values = differences(sample);
+  if (values.empty()) return no_samples(sample);
+  const auto count = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  double squares = 0;
+  for (const double value : values)
+    squares += (value - mean) * (value - mean);
+  const double deviation = values.size() < 2 ? 0 : std::sqrt(squares / (count - 1));
+  return Spread{.median = rounded(*median(values)),
+                .p5 = rounded(*quantile(values, 0.05)),
+                .p95 = rounded(*quantile(values, 0.95)),
+                .variation = mean > 0 ? deviation / mean : 0};
+}
+
+}  // namespace netcheck
