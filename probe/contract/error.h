@@ -3,7 +3,9 @@
 // network is a judge::Fail.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 
 namespace netcheck {
@@ -20,9 +22,12 @@ struct Error {
 /// One line, without control characters: "ATTEMPTED SUBJECT: REASON (REMEDY)".
 [[nodiscard]] std::string describe(const Error& error);
 
-/// `text` with control characters replaced by spaces and cut to `max_bytes`: for logs, comments and
-/// terminals.
+/// `text` with control characters replaced by spaces, bytes that are no UTF-8 by '?', and cut to at most
+/// `max_bytes` between characters: for logs, comments and terminals.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t max_bytes = 256);
+
+/// True when `text` is well-formed UTF-8 (RFC 3629).
+[[nodiscard]] bool is_utf8(std::string_view text);
 
 template <typename T>
 using Result = tl::expected<T, Error>;

@@ -37,7 +37,8 @@ struct Rate {
 [[nodiscard]] Result<Ns> parse_duration(std::string_view text);
 
 /// As in the sacct line: "96.3Gbps", "2950.4Gbps", "479.0Mbps": one decimal; Gbps from 1e9 up, then Mbps,
-/// Kbps, bps. Thresholds drop a zero decimal when `trim`: "400Gbps".
+/// Kbps, bps. With `trim`, as a threshold is written: up to three decimals, no trailing zeros: "400Gbps",
+/// "1.25Gbps".
 [[nodiscard]] std::string format_rate(Rate rate, bool trim = false);
 
 /// "5.1s", "120ms".
