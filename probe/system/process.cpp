@@ -6,9 +6,10 @@
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +32,16 @@ constexpr auto kExecPatience =
 constexpr auto kReapPatience =
     std::chrono::seconds(1);  // after SIGKILL; beyond it the process is in the kernel's hands
 constexpr auto kPollInterval = std::chrono::milliseconds(5);  // kernels before 5.3 have no pidfd
+
+// By number: older C libraries, which the plugin must run on too, have no wrappers. The same on every
+// architecture.
+constexpr long kPidfdOpenCall = 434, kCloseRangeCall = 436;
+constexpr rlim_t kMostDescriptors =
+    65'536;  // looked through where the kernel (before 5.11) cannot do it in one call
+
+int pidfd_of(pid_t pid) {
+  return static_cast<int>(::syscall(kPidfdOpenCall, pid, 0));
+}
 
 Time monotonic_now() {
   timespec ts{};
@@ -102,7 +113,14 @@ void arrange_descriptors(Prepared& prepared) {
 
 /// Everything above the wanted numbers is closed at exec.
 void close_the_rest(const Prepared& prepared) {
-  static_cast<void>(::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC));
+  constexpr unsigned kCloseOnExec = 1U << 2U;  // CLOSE_RANGE_CLOEXEC of <linux/close_range.h>
+  if (::syscall(kCloseRangeCall, 3U, ~0U, kCloseOnExec) != 0) {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    const auto end = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, kMostDescriptors));
+    for (int fd = 3; fd < end; ++fd)
+      ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
   for (const auto& [ours, target] : prepared.descriptors)
     if (target > 2) ::fcntl(target, F_SETFD, 0);
 }
@@ -192,7 +210,7 @@ Result<Process> Process::start(const Launch& launch) {
   child_report.reset();
   Process process;
   process.pid_ = pid;
-  process.pidfd_.reset(::pidfd_open(pid, 0));
+  process.pidfd_.reset(pidfd_of(pid));
   process.start_time_ = start_time_of(pid).value_or(0);
   if (auto started = confirm(report.get(), launch.program); !started) return tl::unexpected(started.error());
   return process;
@@ -249,7 +267,7 @@ std::string describe_status(int wait_status) {
   if (WIFEXITED(wait_status)) return "exit " + std::to_string(WEXITSTATUS(wait_status));
   if (!WIFSIGNALED(wait_status)) return "status " + std::to_string(wait_status);
   const int signal = WTERMSIG(wait_status);
-  const char* description = ::sigdescr_np(signal);
+  const char* description = ::strsignal(signal);
   return "signal " + std::to_string(signal) + " (" + (description != nullptr ? description : "unknown") + ")";
 }
 
