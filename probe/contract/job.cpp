@@ -176,20 +176,21 @@ Result<std::vector<std::string>> expand_node_list(std::string_view list) {
 }
 
 std::string fold_node_list(const std::vector<std::string>& names, std::size_t max_bytes) {
-  std::string out;
+  std::string whole, cut;
   for (std::size_t i = 0; i < names.size();) {
     const auto [piece, covered] = fold_one(names, i);
-    const std::size_t left = names.size() - i - covered;
-    // What follows must still fit, if only as "…(+N)".
-    const std::size_t reserve = left == 0 ? 0 : fmt::format("…(+{})", left).size();
-    const std::size_t comma = out.empty() ? 0 : 1;
-    if (out.size() + comma + piece.size() + reserve > max_bytes)
-      return out + fmt::format("…(+{})", names.size() - i);
-    if (comma) out += ',';
-    out += piece;
+    if (!whole.empty()) whole += ',';
+    whole += piece;
     i += covered;
+    const std::size_t left = names.size() - i;
+    if (left == 0 && whole.size() <= max_bytes) return whole;
+    // The longest beginning that leaves room to say how many are not shown.
+    std::string candidate = left == 0 ? whole : fmt::format("{}…(+{})", whole, left);
+    if (candidate.size() <= max_bytes) cut = std::move(candidate);
+    if (whole.size() > max_bytes) break;
   }
-  return out;
+  if (cut.empty() && !names.empty()) return fmt::format("…(+{})", names.size());
+  return cut;
 }
 
 }  // namespace netcheck
