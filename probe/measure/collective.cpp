@@ -8,7 +8,9 @@ namespace {
 /// nccl-tests aligns each rank's share to 16 bytes, the widest store of a GPU.
 constexpr std::uint64_t kAlignment = 16;
 
-bool splits(Op op) {
+}  // namespace
+
+bool moves_blocks(Op op) {
   switch (op) {
     case Op::all_gather:
     case Op::reduce_scatter:
@@ -25,19 +27,17 @@ bool splits(Op op) {
   return false;
 }
 
-}  // namespace
-
 double bus_factor(Op op, std::uint32_t ranks) {
   if (ranks == 0) return 0;
   const auto n = static_cast<double>(ranks);
   if (op == Op::all_reduce) return 2 * (n - 1) / n;
-  return splits(op) ? (n - 1) / n : 1;
+  return moves_blocks(op) ? (n - 1) / n : 1;
 }
 
 std::uint64_t actual_bytes(Op op, Type type, std::uint32_t ranks, std::uint64_t wanted) {
   const std::uint64_t element = size_of(type);
   const std::uint64_t count = wanted / element;
-  if (!splits(op)) return count * element;
+  if (!moves_blocks(op)) return count * element;
   if (ranks == 0) return 0;
   const std::uint64_t base = (count / ranks) & ~(kAlignment / element - 1);
   return base * ranks * element;

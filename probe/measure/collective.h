@@ -12,6 +12,9 @@ namespace netcheck {
 /// crosses a network.
 [[nodiscard]] double bus_factor(Op op, std::uint32_t ranks);
 
+/// Whether the operation moves n equal blocks: all_gather, reduce_scatter, alltoall, gather, scatter.
+[[nodiscard]] bool moves_blocks(Op op);
+
 /// The size that is really moved for a wanted S: for operations that split the buffer, base·n·elt with
 /// base = (count/n) & ~(16/elt - 1) elements per rank; else count·elt. 0 when S is too small to split.
 [[nodiscard]] std::uint64_t actual_bytes(Op op, Type type, std::uint32_t ranks, std::uint64_t wanted);

@@ -29,7 +29,7 @@ void fill(const Batch& batch, std::uint32_t ranks, std::uint32_t rank, std::span
 void poison(std::span<std::byte> landing);
 
 /// Elements of the result that are not what they should be. `result` is `landing` where uses_landing(op),
-/// else `work`, after the operation; all elements are wrong when it is shorter than Batch::bytes. A rank that
+/// else `work`, after the operation; a block that it is too short for counts as wrong. A rank that
 /// receives nothing (a sender, a non-root) has 0 wrong.
 [[nodiscard]] std::uint64_t count_wrong(const Batch& batch, std::uint32_t ranks, std::uint32_t rank,
                                         std::span<const std::byte> result);
