@@ -48,12 +48,16 @@ struct Policy {
 
   std::map<std::string, std::string>
       sources;  ///< "check.time" → "/etc/netcheck/netcheck.toml:12", "built-in", "the job's request"
+
+  friend bool operator==(const Policy&, const Policy&) = default;
 };
 
-/// The site's file, as text. Unknown keys, wrong types and values out of range are errors with file and line.
+/// The site's file, as text; keys are "[section] field" as above. Unknown keys, wrong types and values out of
+/// range are errors with file and line.
 [[nodiscard]] Result<Policy> parse_config(std::string_view toml, std::string_view file_name);
 
-/// The request applied. Notes say what was not granted ("time=60s: the site's maximum is 20s").
+/// The request applied: a higher `min`, a longer `time` up to `max_time`, any `op`. Notes say what was not
+/// granted ("time=60s: the site's maximum is 20s").
 [[nodiscard]] Policy apply(Policy site, const Request& request, std::vector<std::string>& notes);
 
 /// Hash of the settings on which all nodes must agree (hex); a difference is named before anything can hang

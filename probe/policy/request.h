@@ -23,6 +23,16 @@ struct Request {
   friend bool operator==(const Request&, const Request&) = default;
 };
 
+/// A right example, for every refusal.
+inline constexpr const char* kRequestExample =
+    "for example --netcheck, --netcheck=400Gbps or --netcheck=min=400Gbps,op=all_reduce,time=10s";
+
+/// No check of several nodes ends sooner than this, so a shorter deadline is a slip of the hand.
+inline constexpr Ns kShortestCheck = std::chrono::seconds(1);
+
+/// True for "auto", "all_gather", "all_reduce", "reduce_scatter", "alltoall", "broadcast".
+[[nodiscard]] bool is_operation(std::string_view name);
+
 /// Longest SPEC that is looked at: every valid one is far shorter.
 inline constexpr std::size_t kMaxSpecBytes = 256;
 

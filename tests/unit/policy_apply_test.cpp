@@ -1,0 +1,95 @@
+// The request on top of the site's policy: more is granted, less is not.
+#include <gmock/gmock.h>
+
+#include "policy/policy.h"
+
+namespace netcheck {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+Policy site(const char* toml) {
+  return parse_config(toml, "f").value();
+}
+
+struct Applied {
+  Policy policy;
+  std::vector<std::string> notes;
+};
+
+Applied apply_to(Policy policy, const char* spec) {
+  Applied applied;
+  applied.policy = apply(std::move(policy), parse_request(spec).value(), applied.notes);
+  return applied;
+}
+
+TEST(Apply, HigherThresholdIsGranted) {
+  const auto [policy, notes] = apply_to(site("[threshold]\nmin='100Gbps'"), "400Gbps");
+  EXPECT_EQ(policy.min, Rate{400e9});
+  EXPECT_EQ(policy.site_min, Rate{100e9});
+  EXPECT_EQ(policy.sources.at("threshold.min"), "the job's request");
+  EXPECT_THAT(notes, IsEmpty());
+}
+
+TEST(Apply, LowerThresholdIsNot) {
+  const auto [policy, notes] = apply_to(site("[threshold]\nmin='100Gbps'"), "50Gbps");
+  EXPECT_EQ(policy.min, Rate{100e9});
+  EXPECT_EQ(policy.sources.at("threshold.min"), "f:2");
+  EXPECT_THAT(notes, ElementsAre("min=50Gbps: the site's minimum is 100Gbps"));
+}
+
+TEST(Apply, AnyThresholdIsGrantedWhereTheSiteHasNone) {
+  const auto [policy, notes] = apply_to(site(""), "800Mbps");
+  EXPECT_EQ(policy.min, Rate{800e6});
+  EXPECT_FALSE(policy.site_min);
+  EXPECT_THAT(notes, IsEmpty());
+}
+
+TEST(Apply, LongerTimeIsGrantedUpToTheSitesMaximum) {
+  EXPECT_EQ(apply_to(site(""), "time=12s").policy.time, seconds(12));
+  const auto [policy, notes] = apply_to(site(""), "time=60s");
+  EXPECT_EQ(policy.time, seconds(20));
+  EXPECT_EQ(policy.sources.at("check.time"), "the job's request");
+  EXPECT_THAT(notes, ElementsAre("time=60s: the site's maximum is 20s"));
+}
+
+TEST(Apply, ShorterTimeIsNot) {
+  const auto [policy, notes] = apply_to(site(""), "time=5s");
+  EXPECT_EQ(policy.time, seconds(8));
+  EXPECT_EQ(policy.sources.at("check.time"), "built-in");
+  EXPECT_THAT(notes, ElementsAre("time=5s: the site's time is 8s"));
+}
+
+TEST(Apply, OperationIsTheUsersChoice) {
+  const auto [policy, notes] = apply_to(site(""), "op=all_reduce");
+  EXPECT_EQ(policy.op, "all_reduce");
+  EXPECT_EQ(policy.sources.at("check.op"), "the job's request");
+  EXPECT_THAT(notes, IsEmpty());
+}
+
+TEST(Apply, EmptyRequestChangesNothing) {
+  EXPECT_EQ(apply_to(site("[check]\ntime='9s'"), "(null)").policy, site("[check]\ntime='9s'"));
+}
+
+TEST(Agreement, DiffersWithWhatAllNodesMustShare) {
+  const std::string usual = agreement(site(""));
+  EXPECT_EQ(usual, agreement(site("# the same\n[check]\ntime='8s'")));
+  for (const char* toml : {"[check]\ntime='9s'", "[check]\nop='alltoall'", "[check]\nslice='1s'",
+                           "[check]\nrendezvous='2s'", "[check]\ngroup_size=4", "[threshold]\nmin='1Gbps'",
+                           "[fabric]\nfabric='nccl'", "[probe]\nmemory='1MiB'"})
+    EXPECT_NE(usual, agreement(site(toml))) << toml;
+  // What may differ from node to node.
+  for (const char* toml : {"[peers]\nmunge_socket='/run/m'", "[fabric]\nexclude=['eno*']",
+                           "[record]\nrun_directory='/tmp/x'", "[probe]\nmodule_directory='/opt'"})
+    EXPECT_EQ(usual, agreement(site(toml))) << toml;
+}
+
+TEST(Agreement, HasATermForEachDifference) {
+  const auto terms = agreement_terms(site("[check]\ngroup_size=4"));
+  EXPECT_THAT(terms, testing::Contains("check.group_size=4"));
+}
+
+}  // namespace
+}  // namespace netcheck

@@ -1,0 +1,72 @@
+// The value of --netcheck: what is taken, and what is refused with which words.
+#include <gtest/gtest.h>
+
+#include "policy/request.h"
+
+namespace netcheck {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TEST(Request, WithoutValueAsksForTheSitesCheck) {
+  EXPECT_EQ(parse_request("").value(), Request{});
+  EXPECT_EQ(parse_request("(null)").value(), Request{});  // Slurm's word for no value
+}
+
+TEST(Request, IsARateOrKeysAndValues) {
+  EXPECT_EQ(parse_request("400Gbps").value(), (Request{Rate{400e9}, {}, {}}));
+  EXPECT_EQ(parse_request("50GB/s").value(), (Request{Rate{400e9}, {}, {}}));
+  EXPECT_EQ(parse_request("min=400Gbps").value(), (Request{Rate{400e9}, {}, {}}));
+  EXPECT_EQ(parse_request("min=800Mbps,op=all_reduce,time=10s").value(),
+            (Request{Rate{800e6}, "all_reduce", seconds(10)}));
+  EXPECT_EQ(parse_request("time=1500ms,op=auto").value(), (Request{{}, "auto", milliseconds(1'500)}));
+  for (const char* op : {"auto", "all_gather", "all_reduce", "reduce_scatter", "alltoall", "broadcast"})
+    EXPECT_EQ(parse_request(std::string("op=") + op).value().op, op);
+}
+
+struct Refused {
+  std::string spec, because;
+};
+
+class RefusedRequest : public testing::TestWithParam<Refused> {};
+
+TEST_P(RefusedRequest, IsNamedInOneLineWithARightExample) {
+  const auto request = parse_request(GetParam().spec);
+  ASSERT_FALSE(request);
+  const std::string line = describe(request.error());
+  EXPECT_NE(line.find(GetParam().because), std::string::npos) << line;
+  EXPECT_NE(line.find("for example --netcheck, --netcheck=400Gbps or --netcheck=min=400Gbps"),
+            std::string::npos)
+      << line;
+  EXPECT_EQ(line.find_first_of("\n\r\x1b"), std::string::npos);
+  EXPECT_LT(line.size(), 400u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Specs, RefusedRequest,
+    testing::Values(
+        Refused{"fast", "does not begin with a number"}, Refused{"400", "no unit"},
+        Refused{"400Gbps,", "'400Gbps' is no key=value"}, Refused{"min=400Gbps,", "'' is no key=value"},
+        Refused{",", "'' is no key=value"}, Refused{"=", "unknown key ''"},
+        Refused{"=400Gbps", "unknown key ''"}, Refused{"min", "does not begin with a number"},
+        Refused{"min=", "it is empty"}, Refused{"mim=400Gbps", "unknown key 'mim', did you mean 'min'?"},
+        Refused{"action=requeue", "unknown key 'action': they are min, op, time"},
+        Refused{"Min=400Gbps", "unknown key 'Min'"}, Refused{"min=1Gbps,min=2Gbps", "'min' is given twice"},
+        Refused{"time=5s,op=auto,time=5s", "'time' is given twice"}, Refused{"min=-1Gbps", "it is negative"},
+        Refused{"-400Gbps", "it is negative"}, Refused{"min=0Gbps", "above zero"},
+        Refused{"0Gbps", "above zero"}, Refused{"min=nan", "does not begin with a number"},
+        Refused{"nan", "does not begin with a number"}, Refused{"inf", "does not begin with a number"},
+        Refused{"1e400", "no unit"}, Refused{"min=1e400", "no unit"}, Refused{"1e400Gbps", "no unit"},
+        Refused{"time=0s", "above zero"}, Refused{"time=-3s", "negative"}, Refused{"time=10", "no unit"},
+        Refused{"time=200ms", "at least 1s"}, Refused{"time=2days", "no unit"},
+        Refused{"op=allreduce", "did you mean 'all_reduce'?"}, Refused{"op=", "they are auto"},
+        Refused{"op=rm -rf", "they are auto"}, Refused{std::string(10'240, '9'), "longer than 256 bytes"},
+        Refused{std::string(257, 'm'), "longer than 256 bytes"},
+        Refused{"min=400Gbps\nop=auto", "control characters"}, Refused{"400Gbps\n", "control characters"},
+        Refused{std::string("400Gbps\0", 8), "control characters"}, Refused{"\x1b[2J", "control characters"},
+        Refused{"400Gbps\xff", "no UTF-8"}, Refused{"min==400Gbps", "does not begin with a number"},
+        Refused{"$(reboot)", "does not begin with a number"}, Refused{"(NULL)", "does not begin"}));
+
+}  // namespace
+}  // namespace netcheck
