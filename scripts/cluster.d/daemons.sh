@@ -53,8 +53,12 @@ start_daemon() {
   log=$(log_of "$node" "$name")
   mapfile -t line < <(command_of "$name")
   if [[ -n $skew ]]; then
-    # Not through faketime(1): it leaves semaphores behind that are shared under its own pid.
-    line=(env "LD_PRELOAD=$(faketime_library)" "FAKETIME=$skew" FAKETIME_DONT_FAKE_MONOTONIC=1 "${line[@]}")
+    # Preload the daemon alone, after setpriv: the library makes a semaphore, which has to belong to the
+    # daemon's account.
+    local i
+    for ((i = 0; i < ${#line[@]}; i++)); do [[ ${line[i]} != "$name" ]] || break; done
+    line=("${line[@]:0:i}" env "LD_PRELOAD=$(faketime_library)" "FAKETIME=$skew"
+      FAKETIME_DONT_FAKE_MONOTONIC=1 "${line[@]:i}")
   fi
   printf -- '--- %s: started by scripts/cluster\n' "$(date -u +%FT%TZ)" >>"$log"
   # shellcheck disable=SC2016 # for the node's own shell
@@ -82,10 +86,10 @@ stop_daemon() {
   # shellcheck disable=SC2016 # for the node's own shell
   inside "$1" sh -c '
     pid=$(cat "/run/daemons/$1.pid" 2>/dev/null) && kill -0 "$pid" 2>/dev/null || exit 0
-    kill -TERM "$pid"; kill -CONT "$pid"
+    kill -TERM "$pid" 2>/dev/null; kill -CONT "$pid" 2>/dev/null
     tries=0
     while kill -0 "$pid" 2>/dev/null; do
-      [ "$tries" -lt 200 ] || kill -KILL "$pid"
+      [ "$tries" -lt 200 ] || kill -KILL "$pid" 2>/dev/null
       tries=$((tries + 1))
       sleep 0.1
     done

@@ -23,6 +23,7 @@ wait_for() {
   shift 3
   deadline=$((SECONDS + seconds))
   until "$@" >/dev/null 2>&1; do
+    kill -0 $$ 2>/dev/null || exit 1 # the command that this is a part of was killed: give way
     if ((SECONDS >= deadline)); then
       say "waited $seconds s in vain for: $what"
       if [[ -s $log ]]; then

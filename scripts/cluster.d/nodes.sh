@@ -41,6 +41,7 @@ node_init() {
     mount -n --move "$keep" /run
     mount -n --bind "/run/cluster/nodes/$node" "$own"
     mount -n --bind /run/cluster/etc /etc
+    mount -n -t tmpfs -o mode=1777 tmpfs /dev/shm
     mount -n --bind "$own/hosts" /etc/hosts
     mount -n --bind "$own/hostname" /etc/hostname
   fi
