@@ -1,0 +1,173 @@
+// The fabric child: hosts one module, which may hang or crash, and speaks for it over one socket. As the
+// probe user. Nothing here waits without the socket being watched: when the probe goes, so does this process.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <exception>
+
+#include "fabric/child.h"
+#include "fabric/codec.h"
+#include "fabric/loading.h"
+#include "system/frames.h"
+#include "system/process.h"
+
+namespace netcheck::fabric {
+
+namespace {
+
+/// How long a busy module is served before socket and timers get their turn: far below kSignOfLife, far above
+/// the microsecond that looking costs.
+constexpr Ns kSlice = std::chrono::milliseconds(1);
+constexpr Ns kIdle = std::chrono::seconds(60);  // nothing to wait for but descriptors
+constexpr int kBadRequest = 2, kBroken = 1;     // exit codes; the reason is on stderr
+
+/// What libraries read before any call of ours could tell them: no words, no crash handlers (the signal
+/// itself is the news), no watching threads. Nothing else is in the environment.
+void set_environment() {
+  ::clearenv();
+  ::setenv("LC_ALL", "C", 1);
+  ::setenv("UCX_LOG_LEVEL", "fatal", 1);
+  ::setenv("UCX_HANDLE_ERRORS", "none", 1);
+  ::setenv("UCX_VFS_ENABLE", "n", 1);
+  ::setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 1);
+}
+
+class Host {
+ public:
+  Host(std::string name, std::string directory, system::Descriptor socket)
+      : name_(std::move(name)),
+        directory_(std::move(directory)),
+        sink_([this](Event event) { answer(std::move(event)); }),
+        socket_(
+            loop_, std::move(socket), kMaxFrame, [this](const Bytes& frame) { take(frame); },
+            // Without destructors: those of a stuck library may never return.
+            [](const std::string&) { ::_exit(0); }) {}
+
+  [[noreturn]] void serve() {
+    while (true) {
+      const bool idle = !module_ || settle();
+      watch_module();
+      loop_.turn(idle && requests_.empty() ? system::now() + kIdle : system::now());
+      perform_next();
+    }
+  }
+
+ private:
+  /// Serves the module for one slice. True: it has nothing to do and will wake us.
+  bool settle() {
+    const Time end = system::now() + kSlice;
+    do {
+      if (!module_->progress() && module_->arm()) return true;
+    } while (system::now() < end);
+    return false;
+  }
+
+  void watch_module() {
+    const int descriptor = module_ ? module_->event_descriptor() : -1;
+    if (descriptor == watched_) return;
+    if (watched_ >= 0) loop_.forget(watched_);
+    if (descriptor >= 0) loop_.watch(descriptor, system::Loop::kRead, [](std::uint8_t) {});
+    watched_ = descriptor;
+  }
+
+  void take(const Bytes& frame) {
+    auto decoded = decode_request(frame);
+    if (!decoded) {
+      std::fprintf(stderr, "%s\n", describe(decoded.error()).c_str());
+      ::_exit(kBadRequest);
+    }
+    if (!std::holds_alternative<Leave>(*decoded)) ++pending_;
+    requests_.push_back(std::move(*decoded));
+    live();
+  }
+
+  /// One at a time, with a turn of the loop between: the library may block in the next for ever, and then the
+  /// answer to the one before shall be out.
+  void perform_next() {
+    if (requests_.empty()) return;
+    Request request = std::move(requests_.front());
+    requests_.pop_front();
+    std::visit([this](auto& one) { perform(one); }, request);
+  }
+
+  void perform(Open& open) {
+    if (!module_) {
+      auto loaded = load_module(name_, directory_, sink_);
+      if (!loaded) return refuse(0, describe(loaded.error()));
+      module_ = std::move(*loaded);
+    }
+    module_->open(std::move(open.options));
+  }
+  void perform(Invite& invite) {
+    if (!module_) return refuse(invite.team.id, "the fabric is not open");
+    module_->invite(std::move(invite.team), invite.self);
+  }
+  void perform(Join& join) {
+    if (!module_) return refuse(join.team.id, "the fabric is not open");
+    module_->join(std::move(join));
+  }
+  void perform(Run& run) {
+    if (!module_) return refuse(run.batch.id, "the fabric is not open");
+    module_->run(std::move(run.batch));
+  }
+  void perform(Leave& leaving) {
+    if (module_) module_->leave(leaving.team);
+  }
+
+  void refuse(std::uint32_t id, std::string why) {
+    answer(Failed{id, judge::Trouble::refused, std::move(why), {}});
+  }
+
+  void answer(Event event) {
+    if (pending_ > 0) --pending_;
+    socket_.send(encode(Reply(std::move(event))));
+  }
+
+  /// Signs of life, while anything is pending.
+  void live() {
+    if (sign_due_) return;
+    sign_due_ = true;
+    loop_.at(system::now() + kSignOfLife, [this] {
+      sign_due_ = false;
+      if (pending_ == 0) return;
+      socket_.send(encode(Reply(Alive{module_ ? module_->partial() : decltype(Alive::partial){}})));
+      live();
+    });
+  }
+
+  system::Loop loop_;
+  std::string name_, directory_;
+  Sink sink_;
+  std::unique_ptr<Module> module_;
+  system::FrameSocket socket_;
+  std::deque<Request> requests_;
+  std::size_t pending_ = 0;
+  bool sign_due_ = false;
+  int watched_ = -1;
+};
+
+}  // namespace
+
+int host(const std::string& name, const std::string& module_directory, int socket) {
+  system::become_undumpable();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  ::signal(SIGPIPE, SIG_IGN);
+  ::fcntl(socket, F_SETFD, FD_CLOEXEC);
+  if (::chdir("/") != 0) return kBroken;  // UCX would read a ucx.conf from the working directory
+  set_environment();
+  try {
+    Host(name, module_directory, system::Descriptor(socket)).serve();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "fabric %s: %s\n", name.c_str(), error.what());
+  } catch (...) {
+    std::fprintf(stderr, "fabric %s: an exception of an unknown kind\n", name.c_str());
+  }
+  ::_exit(kBroken);
+}
+
+}  // namespace netcheck::fabric
