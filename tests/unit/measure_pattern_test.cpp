@@ -32,7 +32,7 @@ struct Memory {
 
 Memory filled(const Batch& batch, std::uint32_t ranks) {
   Memory run{Buffers(ranks, std::vector<std::byte>(batch.bytes)),
-          Buffers(ranks, std::vector<std::byte>(batch.bytes))};
+             Buffers(ranks, std::vector<std::byte>(batch.bytes))};
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     fill(batch, ranks, rank, run.work[rank]);
     poison(run.landing[rank]);
@@ -185,10 +185,10 @@ TEST(CountWrong, ChecksATransferAtItsReceiverInBothDirectionsAtOnce) {
 
 TEST(Fill, WritesNothingButItsSpan) {
   const Batch one = batch(Op::all_gather, Type::u8, 2, 64);
-  std::vector<std::byte> memory(66, std::byte{0x77});
+  std::vector<std::byte> memory(66, std::byte{3});  // looks like a contribution
   fill(one, 2, 1, std::span(memory).subspan(1, 64));
-  EXPECT_EQ(memory.front(), std::byte{0x77});
-  EXPECT_EQ(memory.back(), std::byte{0x77});
+  EXPECT_EQ(memory.front(), std::byte{3});
+  EXPECT_EQ(memory.back(), std::byte{3});
   EXPECT_EQ(std::to_integer<int>(memory[1 + 32]), pattern(one.seed, 1, 32));
   EXPECT_GT(std::to_integer<int>(memory[1]), 7);  // the other's block: no contribution
 }
