@@ -1,5 +1,5 @@
 // What the supervisor hands the probe: which run, which nodes, what is to be measured against what, and how
-// long it may take. Written by root, read by the probe (JSON on a pipe). No secrets in it.
+// long it may take. Written by the supervisor (root), read by the probe (JSON on a pipe). No secrets in it.
 #pragma once
 
 #include <string>

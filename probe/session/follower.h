@@ -1,5 +1,16 @@
 // One node's part of a check, as a state machine: does what the leader says with its Fabric, decides nothing
-// but when a local wait is over. Every node has one, the leader's too.
+// but when a local wait is over. Every node has one, the leader's too. Called by the driver (probe.cpp) and
+// by the simulator.
+//
+//   LeaderFound  → Present
+//   LanesChosen  → open the fabric → Opened, or Broken
+//   Invite       → leave the former teams, invite → Cards
+//   Connect      → join → Answer
+//   Run          → run → Answer
+//   Close        → Finish with the leader's verdict
+//
+// What is not done within its allowance is given up on: the fabric is abandoned, the trouble and the partial
+// samples are the answer, and the fabric opens again at once.
 #pragma once
 
 #include <memory>
@@ -13,14 +24,21 @@
 
 namespace netcheck::session {
 
+/// The leader proved itself; from now on messages may go to it.
+struct LeaderFound {};
+/// What the fabric shall open, once it is known which interface leads to the others; or why nothing can be.
+struct LanesChosen {
+  Result<fabric::Options> options;
+};
 struct FromLeader {
   Message message;
 };
-struct LeaderFound {};  ///< proved itself; from now on messages may go to it
+/// Its channel ended, or said something that cannot be read.
 struct LeaderGone {
   std::string why;
 };
-using FollowerEvent = std::variant<LeaderFound, FromLeader, LeaderGone, Heed, fabric::Event, Tick>;
+using FollowerEvent =
+    std::variant<LeaderFound, LanesChosen, FromLeader, LeaderGone, Heed, Interrupted, fabric::Event, Tick>;
 
 struct ToLeader {
   Message message;
@@ -47,16 +65,21 @@ using FollowerAction = std::variant<ToLeader, OpenFabric, InviteFabric, JoinFabr
 
 class Follower {
  public:
-  /// `options`: what its fabric shall open. On node 0 the report of Finish is ignored: the leader's counts.
-  Follower(Assignment assignment, Inventory inventory, fabric::Options options, Time start);
+  /// On node 0 the report of Finish is ignored: the leader's counts.
+  Follower(Assignment assignment, Inventory inventory, Time start);
   Follower(Follower&&) noexcept;
   ~Follower();
   [[nodiscard]] std::vector<FollowerAction> on(FollowerEvent event, Time now);
+  /// When it wants a Tick. Never later than the assignment's deadline.
   [[nodiscard]] Time wake() const;
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// How long an abandoned fabric may take to say what became of its work. Killing and reaping a process takes
+/// milliseconds; half of kAnswerGrace still leaves time for the answer's way.
+inline constexpr Ns kAbandonGrace = kAnswerGrace / 2;
 
 }  // namespace netcheck::session

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "contract/inventory.h"
@@ -17,6 +18,8 @@ namespace netcheck::session {
 
 /// 16 MiB: a thousand nodes' history is about 4 MiB.
 inline constexpr std::size_t kReportMaxBytes = 16u << 20;
+/// Strangers may knock all day; a hundred lines tell who.
+inline constexpr std::size_t kMaxLogLines = 100;
 
 struct Report {
   bool leader = false;
@@ -28,8 +31,11 @@ struct Report {
   std::string reason;                          ///< why it could not measure; empty when it could
   std::map<std::string, Ns> phases;            ///< time spent by phase name
   Inventory inventory;                         ///< of this node
-  std::vector<std::string> log;                ///< what was dropped or odd; ≤ 100 lines, printable
+  std::vector<std::string> log;                ///< what was dropped or odd; ≤ kMaxLogLines, printable
 };
+
+/// Adds a line to the log, made printable; beyond kMaxLogLines nothing.
+void note(Report& report, std::string_view text);
 
 [[nodiscard]] Json to_json(const Report& report);
 /// Strict; checked against the assignment: node names must be the roster's, in order. Throws Malformed.

@@ -1,0 +1,136 @@
+// The assignment as JSON, and back. Written by the supervisor as root, read by the probe as the probe user.
+#include "session/assignment.h"
+
+#include <set>
+#include <utility>
+
+namespace netcheck::session {
+namespace {
+
+constexpr std::size_t kMaxText = 4'096;    // paths, names
+constexpr std::size_t kMaxList = 1'024;    // globs, exceptions
+constexpr std::size_t kMaxNodeName = 255;  // DNS
+
+void write_rate(Json& value, const char* key, const std::optional<Rate>& rate) {
+  if (rate) value[key] = rate->bits_per_second;
+}
+std::optional<Rate> read_rate(const Fields& fields, const char* key) {
+  if (!fields.has(key)) return std::nullopt;
+  const double bits_per_second = fields.finite(key);
+  if (bits_per_second <= 0) throw Malformed{std::string(key) + " is not a rate"};
+  return Rate{bits_per_second};
+}
+
+std::vector<std::string> read_texts(const Fields& fields, const char* key, std::size_t max_size,
+                                    std::size_t max_bytes) {
+  std::vector<std::string> texts;
+  for (const Json& text : fields.array(key, max_size)) {
+    if (!text.is_string() || text.get_ref<const std::string&>().size() > max_bytes)
+      throw Malformed{std::string(key) + " holds something that is not a short text"};
+    texts.push_back(text.get<std::string>());
+  }
+  return texts;
+}
+
+std::uint16_t read_port(const Fields& fields, const char* key) {
+  return static_cast<std::uint16_t>(fields.u32(key, UINT16_MAX));
+}
+
+Json write(const Policy& policy) {
+  // Sources stay with the supervisor: they are for its record.
+  Json value = {{"op", policy.op},
+                {"time", policy.time.count()},
+                {"max_time", policy.max_time.count()},
+                {"rendezvous", policy.rendezvous.count()},
+                {"slice", policy.slice.count()},
+                {"group_size", policy.group_size},
+                {"probe_user", policy.probe_user},
+                {"module_directory", policy.module_directory},
+                {"memory", policy.memory},
+                {"first_port", policy.first_port},
+                {"last_port", policy.last_port},
+                {"address", policy.address},
+                {"addresses", policy.addresses},
+                {"credential", policy.credential},
+                {"key_file", policy.key_file},
+                {"munge_socket", policy.munge_socket},
+                {"fabric", policy.fabric},
+                {"devices", policy.devices},
+                {"exclude", policy.exclude},
+                {"run_directory", policy.run_directory},
+                {"annotate", policy.annotate}};
+  write_rate(value, "min", policy.min);
+  write_rate(value, "site_min", policy.site_min);
+  return value;
+}
+
+Policy read_policy(const Json& value) {
+  const Fields fields(value, "policy");
+  Policy policy;
+  policy.min = read_rate(fields, "min");
+  policy.site_min = read_rate(fields, "site_min");
+  policy.op = fields.text("op", kMaxText);
+  policy.time = fields.duration("time");
+  policy.max_time = fields.duration("max_time");
+  policy.rendezvous = fields.duration("rendezvous");
+  policy.slice = fields.duration("slice");
+  policy.group_size = fields.u32("group_size");
+  policy.probe_user = fields.text("probe_user", kMaxText);
+  policy.module_directory = fields.text("module_directory", kMaxText);
+  policy.memory = fields.count("memory", UINT64_MAX);
+  policy.first_port = read_port(fields, "first_port");
+  policy.last_port = read_port(fields, "last_port");
+  policy.address = fields.text("address", kMaxText);
+  for (const auto& [node, address] : fields.object("addresses").items()) {
+    if (!address.is_string()) throw Malformed{"addresses holds something that is not a text"};
+    policy.addresses[node] = address.get<std::string>();
+  }
+  policy.credential = fields.text("credential", kMaxText);
+  policy.key_file = fields.text("key_file", kMaxText);
+  policy.munge_socket = fields.text("munge_socket", kMaxText);
+  policy.fabric = fields.text("fabric", kMaxText);
+  policy.devices = read_texts(fields, "devices", kMaxList, kMaxText);
+  policy.exclude = read_texts(fields, "exclude", kMaxList, kMaxText);
+  policy.run_directory = fields.text("run_directory", kMaxText);
+  policy.annotate = fields.flag("annotate");
+  return policy;
+}
+
+Roster read_roster(const Fields& fields) {
+  Roster roster;
+  roster.run = {.cluster = fields.text("cluster", kMaxText),
+                .job = fields.u32("job"),
+                .restart = fields.u32("restart")};
+  roster.nodes = read_texts(fields, "nodes", kMaxNodes, kMaxNodeName);
+  if (roster.nodes.empty()) throw Malformed{"no nodes"};
+  if (std::set(roster.nodes.begin(), roster.nodes.end()).size() != roster.nodes.size())
+    throw Malformed{"a node is named twice"};
+  roster.self = fields.u32("self", static_cast<std::uint32_t>(roster.nodes.size() - 1));
+  return roster;
+}
+
+}  // namespace
+
+Json to_json(const Assignment& assignment) {
+  const Roster& roster = assignment.roster;
+  return {{"cluster", roster.run.cluster},
+          {"job", roster.run.job},
+          {"restart", roster.run.restart},
+          {"nodes", roster.nodes},
+          {"self", roster.self},
+          {"policy", write(assignment.policy)},
+          {"deadline", assignment.deadline.time_since_epoch().count()},
+          {"rendezvous_deadline", assignment.rendezvous_deadline.time_since_epoch().count()},
+          {"agreement", assignment.agreement}};
+}
+
+Assignment assignment_from_json(const Json& value) {
+  const Fields fields(value, "assignment");
+  return {.roster = read_roster(fields),
+          .policy = read_policy(fields.object("policy")),
+          .deadline = Time(fields.duration("deadline")),
+          .rendezvous_deadline = Time(fields.duration("rendezvous_deadline")),
+          .agreement = fields.text("agreement", kMaxText)};
+}
+
+}  // namespace netcheck::session

@@ -1,0 +1,101 @@
+// From what the nodes said of themselves to the judge's Plan. Called by the leader.
+#include "session/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace netcheck::session {
+namespace {
+
+/// On CPUs all_gather stands for all_reduce: the same bytes over each link, no arithmetic that a CPU would be
+/// slow at (docs/measurement.md).
+Op gate_op(const std::string& wanted) {
+  return parse_op(wanted).value_or(Op::all_gather);
+}
+
+/// Data patterns differ between runs, so that a buffer left over from one never passes for another's.
+std::uint64_t seed_of(const JobRun& run) {
+  return (std::uint64_t{run.restart} << 32) | run.job;
+}
+
+/// "key=value" lines as a map.
+std::map<std::string, std::string> by_key(const std::vector<std::string>& terms) {
+  std::map<std::string, std::string> values;
+  for (const std::string& term : terms) {
+    const auto equals = term.find('=');
+    values[term.substr(0, equals)] = equals == std::string::npos ? "" : term.substr(equals + 1);
+  }
+  return values;
+}
+
+std::string sentence(const Assignment& assignment, std::uint32_t node, std::uint32_t from,
+                     std::string_view differences) {
+  const auto& names = assignment.roster.nodes;
+  return printable(fmt::format("{} differs from {}: {}", names[node], names[from], differences), 512);
+}
+
+std::string instead(std::string_view key, std::string_view there, std::string_view here) {
+  const auto shown = [](std::string_view value) { return value.empty() ? std::string_view("unset") : value; };
+  return fmt::format("{} is {} instead of {}", key, shown(there), shown(here));
+}
+
+}  // namespace
+
+judge::Plan plan_of(const Assignment& assignment) {
+  const Policy& policy = assignment.policy;
+  judge::Plan plan;
+  for (const std::string& node : assignment.roster.nodes)
+    plan.nodes.push_back({.name = node, .lanes = {}, .machine = {}});
+  plan.thresholds.min = policy.min;
+  plan.thresholds.site_floor = policy.site_min;
+  plan.op = gate_op(policy.op);
+  plan.slice = policy.slice;
+  plan.group_size = policy.group_size;
+  plan.seed = seed_of(assignment.roster.run);
+  return plan;
+}
+
+judge::Plan plan_of(const Assignment& assignment, const std::map<std::uint32_t, Present>& present,
+                    const std::map<std::uint32_t, fabric::Ready>& ready, Ns budget) {
+  judge::Plan plan = plan_of(assignment);
+  plan.budget = std::max(budget, Ns{0});
+  plan.max_bytes = UINT64_MAX;
+  for (const auto& [node, opened] : ready) {
+    plan.nodes[node].lanes = opened.lanes;
+    plan.nodes[node].machine = present.at(node).inventory.machine;
+    plan.max_bytes = std::min(plan.max_bytes, opened.max_bytes);
+  }
+  return plan;
+}
+
+std::optional<std::string> difference(const Assignment& assignment, std::uint32_t node,
+                                      const Present& present) {
+  std::string differences;
+  const auto add = [&](const std::string& words) {
+    differences += (differences.empty() ? "" : ", ") + words;
+  };
+  if (present.inventory.version != NETCHECK_VERSION)
+    add(instead("netcheck", present.inventory.version, NETCHECK_VERSION));
+  if (present.agreement != assignment.agreement) {
+    auto theirs = by_key(present.terms);
+    for (const auto& [key, ours] : by_key(agreement_terms(assignment.policy))) {
+      if (theirs[key] != ours) add(instead(key, theirs[key], ours));
+    }
+    if (differences.empty()) add("its settings are others");
+  }
+  if (differences.empty()) return std::nullopt;
+  return sentence(assignment, node, assignment.roster.self, differences);
+}
+
+std::optional<std::string> difference(const Assignment& assignment, std::uint32_t node,
+                                      const fabric::Ready& ready, std::uint32_t known,
+                                      const fabric::Ready& known_ready) {
+  if (ready.module != known_ready.module)
+    return sentence(assignment, node, known, instead("fabric", ready.module, known_ready.module));
+  if (ready.version != known_ready.version)
+    return sentence(assignment, node, known, instead(ready.module, ready.version, known_ready.version));
+  return std::nullopt;
+}
+
+}  // namespace netcheck::session
