@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "judge/history.h"
@@ -16,8 +17,9 @@ struct EdgeFigure {
   Rank from, to;
   std::uint32_t round = 0;  ///< 0-based blame round
   std::optional<Rate>
-      rate;            ///< 0 when no byte came over a path known to work otherwise; nullopt: no evidence
-  bool alone = false;  ///< measured with nothing else running
+      rate;              ///< 0 when no byte came over a path known to work otherwise; nullopt: no evidence
+  bool alone = false;    ///< measured with nothing else running
+  bool partial = false;  ///< it did not end in time: bytes received until then over that time
 };
 
 /// All edges of a history's blame steps, decided: zero or no evidence.
@@ -47,6 +49,9 @@ struct Blame {
 
 /// τ = max(site floor per rail, 0.8 × median of the same class, less a spread term).
 [[nodiscard]] Blame decode(const Plan& plan, const std::vector<EdgeFigure>& edges);
+
+/// The same with another fraction of the median than 0.8: the site's warn_fraction, for warnings.
+[[nodiscard]] Blame decode(const Plan& plan, const std::vector<EdgeFigure>& edges, double fraction);
 
 /// Nodes not exonerated by the edges so far, for the script's third round.
 [[nodiscard]] std::vector<std::uint32_t> suspects(const Plan& plan, const std::vector<EdgeFigure>& edges);

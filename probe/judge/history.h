@@ -58,7 +58,9 @@ struct Form {
 struct Measure {
   Phase phase = Phase::gate;
   std::vector<Batch> batches;
-  Ns allowance{};  ///< a rank that is not done by then is given up on (its fabric is abandoned)
+  Ns allowance{};           ///< a rank that is not done by then is given up on (its fabric is abandoned)
+  std::uint32_t round = 0;  ///< of blame, 0-based
+  bool back = false;        ///< of blame: the second half-round, the same pairs the other way
   friend bool operator==(const Measure&, const Measure&) = default;
 };
 struct Stop {

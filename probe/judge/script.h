@@ -18,7 +18,19 @@ namespace netcheck::judge {
 /// Groups differ in size by at most one and none is smaller than 2 (n ≥ 2). Ids start at first_id.
 [[nodiscard]] std::vector<Team> partition(const Plan& plan, int which, std::uint32_t first_id);
 
+/// Groups of a partition: 1 up to group_size nodes.
+[[nodiscard]] std::uint32_t group_count(const Plan& plan);
+
 /// Rails that every node has: the smallest number of lanes.
 [[nodiscard]] std::uint32_t rails(const Plan& plan);
+
+/// What next() counts for a Form: teams take tens of milliseconds, NCCL's and a loaded node's several
+/// hundred.
+inline constexpr Ns kForming = std::chrono::milliseconds(500);
+/// What next() counts for the answers of a step beyond its allowance: control frames share the measured
+/// links.
+inline constexpr Ns kAnswering = std::chrono::milliseconds(400);
+/// next() says Stop after so many steps whatever the history: a check takes about 25 at most.
+inline constexpr std::size_t kMaxSteps = 64;
 
 }  // namespace netcheck::judge

@@ -32,6 +32,7 @@ struct Fail {
   std::optional<Figures> figures;  ///< none when no gate completed (a dead data path)
   Blame blame;
   std::string reason;  ///< clause for the line when no culprit carries it; may be empty
+  bool dead = false;   ///< a data path carries nothing at all: a bandwidth of 0, whatever was measured before
 };
 /// Could not measure. Never refuses, never drains.
 struct Inconclusive {
@@ -54,6 +55,9 @@ using Verdict = std::variant<Pass, Fail, Inconclusive>;
 /// The line in sacct (docs: netcheck(8)): "netcheck=fail busbw=96.3Mbps min=400Mbps op=all_gather nodes=4
 /// slow=n3(tx: 95.9Mbps) time=5.9s". One line, ≤ 1 KiB, printable.
 [[nodiscard]] std::string line(const Verdict& verdict, const Plan& plan, Ns took);
+
+/// "n3(tx: 95.9Mbps)", of one rail of several "n3/eth1(tx: …)", of a link "n1>n2(link: …)".
+[[nodiscard]] std::string describe(const Culprit& culprit, const Plan& plan);
 
 /// For records; strict readers are not needed: a verdict is recomputed, never read back.
 [[nodiscard]] Json to_json(const Verdict& verdict, const Plan& plan);

@@ -1,0 +1,240 @@
+// See blame.h: from standings to culprits, or to one clause that says why nobody can be named.
+#include "judge/blame.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "judge/matching.h"
+#include "judge/script.h"
+#include "judge/standing.h"
+
+namespace netcheck::judge {
+namespace {
+
+/// More slow links than this beside nodes that are all fine are no broken cables but shared uplinks.
+constexpr std::size_t kFewLinks = 2;
+
+/// Node names are at most 64 characters in a clause: Slurm's own limit for a hostname.
+std::string node_name(const Plan& plan, std::uint32_t node) {
+  return printable(plan.nodes[node].name, 64);
+}
+
+/// "" for the only rail, else " on eth1".
+std::string on_rail(const Plan& plan, std::uint32_t node, std::uint32_t lane) {
+  if (rails(plan) < 2) return "";
+  return " on " + printable(plan.nodes[node].lanes[lane], 32);
+}
+
+/// A node's isolated directions on one rail.
+struct Fault {
+  bool transmit = false, receive = false;
+  double best = 0;
+  [[nodiscard]] bool any() const { return transmit || receive; }
+  [[nodiscard]] bool same_ways(const Fault& other) const {
+    return transmit == other.transmit && receive == other.receive;
+  }
+  [[nodiscard]] Direction direction() const {
+    if (transmit && receive) return Direction::both;
+    return transmit ? Direction::transmit : Direction::receive;
+  }
+};
+
+Fault fault_of(const Standings& standings, std::uint32_t node, std::uint32_t lane) {
+  const Standing& transmit = standings.of(node, Direction::transmit, lane);
+  const Standing& receive = standings.of(node, Direction::receive, lane);
+  Fault fault{.transmit = transmit.word == Word::isolated, .receive = receive.word == Word::isolated};
+  if (fault.transmit) fault.best = transmit.best;
+  if (fault.receive) fault.best = std::max(fault.best, receive.best);
+  return fault;
+}
+
+/// Only nodes that are slow with two different partners who are fine: with one partner it could be the way
+/// between them.
+void name_nodes(const Plan& plan, const Standings& standings, std::vector<Culprit>& culprits) {
+  for (std::uint32_t node = 0; node < plan.nodes.size(); ++node) {
+    std::vector<Fault> faults;
+    for (std::uint32_t lane = 0; lane < standings.lanes(); ++lane)
+      faults.push_back(fault_of(standings, node, lane));
+    const bool alike = std::ranges::all_of(
+        faults, [&](const Fault& fault) { return fault.any() && fault.same_ways(faults.front()); });
+    if (alike) {
+      const double best = std::ranges::max_element(faults, {}, &Fault::best)->best;
+      culprits.push_back({.node = node,
+                          .peer = std::nullopt,
+                          .lane = std::nullopt,
+                          .direction = faults.front().direction(),
+                          .measured = {best},
+                          .isolated = true});
+      continue;
+    }
+    for (std::uint32_t lane = 0; lane < faults.size(); ++lane)
+      if (faults[lane].any())
+        culprits.push_back({.node = node,
+                            .peer = std::nullopt,
+                            .lane = static_cast<std::uint16_t>(lane),
+                            .direction = faults[lane].direction(),
+                            .measured = {faults[lane].best},
+                            .isolated = true});
+  }
+}
+
+bool cleared(const Standings& standings, const Path& path) {
+  return standings.of(path.from, Direction::transmit, path.lane).word == Word::good &&
+         standings.of(path.to, Direction::receive, path.lane).word == Word::good;
+}
+
+/// Slow ways between nodes that are both fine with others.
+std::vector<const Path*> slow_links(const Standings& standings) {
+  std::vector<const Path*> links;
+  for (const Path& path : standings.paths())
+    if (standings.very_slow(path) && cleared(standings, path)) links.push_back(&path);
+  return links;
+}
+
+void name_links(const Standings& standings, const std::vector<const Path*>& links,
+                std::vector<Culprit>& culprits) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<const Path*>> by_way;
+  for (const Path* link : links)
+    by_way[{link->from, link->to}].push_back(link);
+  for (const auto& [way, lanes] : by_way) {
+    Culprit culprit{.node = way.first,
+                    .peer = way.second,
+                    .lane = std::nullopt,
+                    .direction = Direction::transmit,
+                    .measured = {0},
+                    .isolated = false};
+    if (lanes.size() == standings.lanes()) {
+      for (const Path* link : lanes)
+        culprit.measured = std::max(culprit.measured, Rate{link->best});
+      culprits.push_back(culprit);
+      continue;
+    }
+    for (const Path* link : lanes) {
+      culprit.lane = link->lane;
+      culprit.measured = {link->best};
+      culprits.push_back(culprit);
+    }
+  }
+}
+
+/// A way that was slow while others ran and is fine with nothing else running.
+const Path* fine_alone(const Standings& standings) {
+  for (const Path& path : standings.paths())
+    if (path.alone >= 0 && path.together >= 0 && standings.slow(path, path.together) &&
+        !standings.slow(path, path.alone) && path.alone > 1.5 * path.together)
+      return &path;
+  return nullptr;
+}
+
+/// A rail on which most scores are below the site's floor, or nothing arrives. Scores and not edges: one node
+/// that is bad both ways makes four of six edges slow among three nodes.
+std::optional<std::uint32_t> wide_rail(const Plan& plan, const Standings& standings) {
+  if (plan.nodes.size() < 3) return std::nullopt;
+  for (std::uint32_t lane = 0; lane < standings.lanes(); ++lane) {
+    std::size_t scores = 0, below = 0;
+    std::vector<const Bar*> seen;
+    for (std::uint32_t node = 0; node < plan.nodes.size(); ++node) {
+      const Bar* bar = &standings.bar_of(node, lane);
+      if (std::ranges::find(seen, bar) != seen.end()) continue;
+      seen.push_back(bar);
+      scores += bar->scores;
+      below += bar->below_floor;
+    }
+    if (below * 2 > scores) return lane;
+  }
+  return std::nullopt;
+}
+
+/// The slowest way for which nobody could be named, in words; empty when there is none.
+std::string unresolved(const Plan& plan, const Standings& standings) {
+  const Path* worst = nullptr;
+  for (const Path& path : standings.paths())
+    if (standings.slow(path) && !cleared(standings, path) && (worst == nullptr || path.best < worst->best))
+      worst = &path;
+  if (worst == nullptr) return {};
+  const std::string from = node_name(plan, worst->from), to = node_name(plan, worst->to);
+  const bool sender = standings.of(worst->from, Direction::transmit, worst->lane).word != Word::good;
+  const bool receiver = standings.of(worst->to, Direction::receive, worst->lane).word != Word::good;
+  std::string side;
+  if (sender && receiver)
+    side = fmt::format("{}'s transmit or {}'s receive", from, to);
+  else if (sender)
+    side = fmt::format("{}'s transmit or the way between", from);
+  else
+    side = fmt::format("{}'s receive or the way between", to);
+  return fmt::format("{}>{} slow{} ({}): {}", from, to, on_rail(plan, worst->from, worst->lane),
+                     format_rate({worst->best}), side);
+}
+
+/// Median and τ of the first rail of the largest class: what most of the figures were held against.
+void set_bar(const Standings& standings, Blame& blame) {
+  const auto largest = std::ranges::max_element(standings.bars(), {}, &Bar::scores);
+  if (largest == standings.bars().end()) return;
+  blame.median = {largest->median};
+  blame.threshold = {largest->threshold};
+}
+
+}  // namespace
+
+Blame decode(const Plan& plan, const std::vector<EdgeFigure>& edges) {
+  return decode(plan, edges, kBlameFraction);
+}
+
+Blame decode(const Plan& plan, const std::vector<EdgeFigure>& edges, double fraction) {
+  Blame blame;
+  if (plan.nodes.empty() || rails(plan) == 0 || edges.empty()) return blame;
+  const Standings standings(plan, edges, fraction);
+  if (standings.paths().empty()) return blame;
+  set_bar(standings, blame);
+  const Path* collided = fine_alone(standings);
+  if (collided != nullptr) {
+    blame.oversubscribed = true;
+    blame.explanation =
+        fmt::format("{}>{} slow with others ({}), fine alone ({}): shared uplinks or path collisions",
+                    node_name(plan, collided->from), node_name(plan, collided->to),
+                    format_rate({collided->together}), format_rate({collided->alone}));
+    return blame;
+  }
+  if (const auto lane = wide_rail(plan, standings)) {
+    blame.fabric_wide = true;
+    blame.explanation = fmt::format("most nodes are slow{}: the fabric or its configuration, not a node",
+                                    on_rail(plan, 0, *lane));
+    return blame;
+  }
+  name_nodes(plan, standings, blame.culprits);
+  const auto links = slow_links(standings);
+  if (links.size() > kFewLinks * standings.lanes()) {
+    blame.oversubscribed = blame.culprits.empty();
+    if (blame.oversubscribed)
+      blame.explanation = fmt::format(
+          "{} slow ways between nodes that are fine with others: "
+          "shared uplinks or path collisions",
+          links.size());
+  } else {
+    name_links(standings, links, blame.culprits);
+  }
+  if (blame.culprits.empty() && blame.explanation.empty()) blame.explanation = unresolved(plan, standings);
+  if (blame.culprits.empty() && blame.explanation.empty())
+    blame.explanation =
+        fmt::format("no node stands out: one way, per rail, the median is {}", format_rate(blame.median));
+  return blame;
+}
+
+std::vector<std::uint32_t> suspects(const Plan& plan, const std::vector<EdgeFigure>& edges) {
+  std::vector<std::uint32_t> result;
+  const Standings standings(plan, edges, kBlameFraction);
+  for (std::uint32_t node = 0; node < plan.nodes.size(); ++node) {
+    bool doubt = false;
+    for (std::uint32_t lane = 0; lane < standings.lanes(); ++lane)
+      for (const Direction way : {Direction::transmit, Direction::receive}) {
+        const Word word = standings.of(node, way, lane).word;
+        doubt = doubt || word == Word::slow || word == Word::isolated;
+      }
+    if (doubt) result.push_back(node);
+  }
+  return result;
+}
+
+}  // namespace netcheck::judge

@@ -1,0 +1,260 @@
+// See gate.h.
+#include "judge/gate.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "judge/evidence.h"
+#include "judge/script.h"
+#include "measure/collective.h"
+#include "measure/schedule.h"
+#include "measure/statistics.h"
+
+namespace netcheck::judge {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A batch shorter than this is not a figure yet: shapers let 10–20 ms of line rate pass at once.
+constexpr Ns kLasting = milliseconds(30);
+/// Gain of bus bandwidth below which a size has stopped growing: the spread of healthy links is 1–3 %.
+constexpr double kGain = 1.03;
+/// A batch that took less leaves room for a fourfold step: fewer steps from 64 KiB to a GiB.
+constexpr Ns kQuick = milliseconds(10);
+/// Orders and answers of one step, and the barrier.
+constexpr Ns kStepOverhead = milliseconds(20);
+/// First size: 16 KiB per rank, 64 KiB at least; at 1 Gb/s half a millisecond.
+constexpr std::uint64_t kFirstPerRank = 16u << 10, kFirst = 64u << 10;
+constexpr std::uint64_t kLeast = 4u << 10;
+/// Operations slower than this are repeated 3 times, others 5.
+constexpr Ns kSlowOperation = milliseconds(50);
+constexpr std::uint32_t kFew = 3, kSome = 5, kMost = 64;
+/// The first partition's part of the gate's time where there are two.
+constexpr double kFirstShare = 0.55;
+/// Without a word from any node about memory.
+constexpr std::uint64_t kDefaultCap = 64u << 20;
+/// What a batch may carry at most (measure/batch.h): 1 TiB.
+constexpr std::uint64_t kMostBytes = 1ull << 40;
+
+/// The figures of one step; nullopt when any team is incomplete.
+std::optional<GateSize> size_of_step(const Plan& plan, const TeamIndex& teams, const Done& done) {
+  GateSize size;
+  std::map<std::uint32_t, double> by_group;  // key: the group's first node
+  std::vector<double> by_lane(rails(plan), -1);
+  double worst_variation = 0;
+  const auto all = readings(teams, done);
+  if (all.empty() || all.size() != measure_of(done)->batches.size()) return std::nullopt;
+  for (const Reading& reading : all) {
+    if (!reading.complete()) return std::nullopt;
+    std::vector<Sample> samples;
+    samples.reserve(reading.samples.size());
+    for (const Sample* sample : reading.samples)
+      samples.push_back(*sample);
+    const auto time = operation_time(samples);
+    if (!time || *time <= Ns::zero()) return std::nullopt;
+    const Rank first = reading.team->ranks.front();
+    const auto ranks = static_cast<std::uint32_t>(reading.team->ranks.size());
+    const double rate = bus_bandwidth(reading.batch->op, ranks, reading.batch->bytes, *time).bits_per_second;
+    by_group[first.node] += rate;
+    if (first.lane < by_lane.size()) {
+      double& lane = by_lane[first.lane];
+      lane = lane < 0 ? rate : std::min(lane, rate);
+    }
+    if (*time >= size.operation) {
+      size.operation = *time;
+      worst_variation = 0;
+      for (const Sample& sample : samples)
+        if (const auto spread = spread_of(sample))
+          worst_variation = std::max(worst_variation, spread->variation);
+    }
+    size.timed = std::max(size.timed, *time * reading.batch->iterations);
+    size.bytes = std::max(size.bytes, reading.batch->bytes);
+  }
+  const auto worst = std::ranges::min_element(by_group, {}, &std::pair<const std::uint32_t, double>::second);
+  size.figures.busbw = {worst->second};
+  for (const double rate : by_lane)
+    size.figures.per_rail.push_back({std::max(rate, 0.0)});
+  size.figures.op = plan.op;
+  size.figures.algorithm = plan.algorithm.empty() ? default_algorithm(plan.op) : plan.algorithm;
+  size.figures.bytes = size.bytes;
+  size.figures.groups = group_count(plan);
+  size.figures.noisy = worst_variation > kNoisy;
+  return size;
+}
+
+/// Operation time of the connect batch, over all teams; nullopt when incomplete.
+std::optional<Ns> connect_time(const TeamIndex& teams, const Done& done) {
+  Ns slowest{};
+  const auto all = readings(teams, done);
+  for (const Reading& reading : all) {
+    if (!reading.complete()) return std::nullopt;
+    for (const Sample* sample : reading.samples) {
+      const auto time = rank_time(*sample);
+      if (!time) return std::nullopt;
+      slowest = std::max(slowest, *time);
+    }
+  }
+  if (all.empty()) return std::nullopt;
+  return slowest;
+}
+
+int which_partition(const Plan& plan, const Form& form) {
+  if (group_count(plan) == 1 || form.teams.empty()) return 0;
+  const auto first = partition(plan, 0, 0);
+  return form.teams.front().ranks == first.front().ranks ? 0 : 1;
+}
+
+std::uint64_t actual(const Plan& plan, std::uint64_t wanted) {
+  const auto nodes = static_cast<std::uint32_t>(plan.nodes.size());
+  const std::uint32_t groups = group_count(plan);
+  return actual_bytes(plan.op, plan.type, (nodes + groups - 1) / groups, wanted);
+}
+
+void take_form(const Plan& plan, const Form& form, const Done& done, Gate& gate) {
+  gate.which = which_partition(plan, form);
+  gate.connected.reset();
+  gate.state = stalled(done) ? GateState::stalled : GateState::connecting;
+}
+
+void take_measure(const Plan& plan, const TeamIndex& teams, const Done& done, Gate& gate) {
+  if (stalled(done)) {
+    gate.state = GateState::stalled;
+    return;
+  }
+  if (measure_of(done)->phase == Phase::connect) {
+    gate.connected = connect_time(teams, done);
+    if (!gate.connected)
+      gate.state = GateState::broken;
+    else
+      gate.state = gate.which == 0 ? GateState::growing : GateState::crossing;
+    return;
+  }
+  auto size = size_of_step(plan, teams, done);
+  if (!size) {
+    gate.state = GateState::broken;
+  } else if (gate.which == 1) {
+    gate.second = std::move(size);
+    gate.state = GateState::ended;
+  } else {
+    gate.sizes.push_back(std::move(*size));
+    if (next_size(plan, gate)) return;
+    gate.state = group_count(plan) > 1 ? GateState::forming : GateState::ended;
+    gate.which = group_count(plan) > 1 ? 1 : 0;
+  }
+}
+
+}  // namespace
+
+bool GateSize::lasting() const {
+  return timed >= kLasting;
+}
+
+const GateSize* Gate::best() const {
+  const GateSize* best = nullptr;
+  for (const GateSize& size : sizes)
+    if (size.lasting() && (best == nullptr || size.figures.busbw > best->figures.busbw)) best = &size;
+  if (best == nullptr && !sizes.empty()) best = &sizes.back();
+  return best;
+}
+
+Ns gate_time(const Plan& plan) {
+  return std::min(plan.slice, plan.budget / 2);
+}
+
+std::uint64_t byte_cap(const Plan& plan) {
+  return plan.max_bytes > 0 ? std::min(plan.max_bytes, kMostBytes) : kDefaultCap;
+}
+
+Gate read_gate(const Plan& plan, const History& history) {
+  const TeamIndex teams = teams_of(history);
+  Gate gate;
+  for (const Done& done : history.done) {
+    const Form* form = form_of(done);
+    const Measure* measure = measure_of(done);
+    const Phase phase = form != nullptr ? form->phase : measure->phase;
+    if (phase == Phase::blame || gate.state == GateState::broken) break;
+    gate.spent += done.took;
+    if (broken(done) != nullptr)
+      gate.state = GateState::broken;
+    else if (form != nullptr)
+      take_form(plan, *form, done, gate);
+    else
+      take_measure(plan, teams, done, gate);
+  }
+  return gate;
+}
+
+namespace {
+
+NextSize sized(const Plan& plan, std::uint64_t bytes, double operation_ns) {
+  NextSize next;
+  next.bytes = bytes;
+  next.iterations = operation_ns > static_cast<double>(kSlowOperation.count()) ? kFew : kSome;
+  // Where memory ends the growth, more repetitions make the batch last.
+  if (bytes >= byte_cap(plan) && operation_ns > 0) {
+    const double wanted = static_cast<double>(kLasting.count()) / operation_ns + 1;
+    next.iterations = static_cast<std::uint32_t>(
+        std::clamp(wanted, static_cast<double>(next.iterations), static_cast<double>(kMost)));
+  }
+  const double total = std::min(operation_ns * (next.iterations + 1), 1e15);
+  next.predicted = Ns(static_cast<Ns::rep>(total)) + kStepOverhead;
+  return next;
+}
+
+/// The first size, from the connect batch: small enough that three of it fit a third of the gate's time.
+NextSize first_size(const Plan& plan, const Gate& gate, Ns limit) {
+  const auto nodes = static_cast<std::uint64_t>(plan.nodes.size());
+  const std::uint64_t per_group = (nodes + group_count(plan) - 1) / group_count(plan);
+  std::uint64_t bytes = std::bit_ceil(std::max(kFirst, kFirstPerRank * per_group));
+  bytes = std::min(bytes, byte_cap(plan));
+  const double per_byte =
+      static_cast<double>(gate.connected->count()) / static_cast<double>(connect_bytes(plan));
+  const std::uint64_t least = std::min(connect_bytes(plan), bytes);
+  const double room = static_cast<double>(limit.count()) / 3 / (kFew + 1);
+  while (bytes / 2 >= least && per_byte * static_cast<double>(bytes) > room)
+    bytes /= 2;
+  NextSize next = sized(plan, bytes, per_byte * static_cast<double>(bytes));
+  // A slow connect batch may have been one blip: the prediction is no more than a guess.
+  next.predicted = std::min(next.predicted, limit / 2);
+  return next;
+}
+
+}  // namespace
+
+std::uint64_t connect_bytes(const Plan& plan) {
+  // 64 bytes per rank: 16 bytes of each, the grain in which operations split a buffer, and room.
+  return std::min(std::max(kLeast, static_cast<std::uint64_t>(plan.nodes.size()) * 64), byte_cap(plan));
+}
+
+std::optional<NextSize> next_size(const Plan& plan, const Gate& gate) {
+  const Ns all = gate_time(plan);
+  const bool shared = group_count(plan) > 1;
+  const Ns limit = shared ? Ns(static_cast<Ns::rep>(static_cast<double>(all.count()) * kFirstShare)) : all;
+  if (gate.sizes.empty()) {
+    if (!gate.connected) return std::nullopt;
+    return first_size(plan, gate, limit);
+  }
+  const GateSize& last = gate.sizes.back();
+  if (gate.sizes.size() >= 2) {
+    const GateSize& before = gate.sizes[gate.sizes.size() - 2];
+    const double gain = last.figures.busbw.bits_per_second / before.figures.busbw.bits_per_second;
+    if (last.lasting() && before.lasting() && gain < kGain) return std::nullopt;
+  }
+  const std::uint64_t factor = last.timed < kQuick ? 4 : 2;
+  const std::uint64_t bytes = std::min(last.bytes * factor, byte_cap(plan));
+  const double growth =
+      static_cast<double>(bytes) / static_cast<double>(std::max<std::uint64_t>(last.bytes, 1));
+  const NextSize next = sized(plan, bytes, static_cast<double>(last.operation.count()) * growth);
+  if (actual(plan, bytes) <= last.bytes) return std::nullopt;
+  if (gate.spent + next.predicted > limit) return std::nullopt;
+  return next;
+}
+
+std::optional<NextSize> crossing_size(const Plan& plan, const Gate& gate) {
+  const GateSize* best = gate.best();
+  if (best == nullptr) return std::nullopt;
+  return sized(plan, best->bytes, static_cast<double>(best->operation.count()));
+}
+
+}  // namespace netcheck::judge

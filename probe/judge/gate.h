@@ -1,0 +1,66 @@
+// The gate as far as it has come: sizes measured, whether the size has stopped growing, what the figure is.
+// Pure. The script asks it what to do next, the verdict what the figure is worth: both read the same.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "judge/verdict.h"
+
+namespace netcheck::judge {
+
+/// One size that every team completed.
+struct GateSize {
+  Figures figures;
+  std::uint64_t bytes = 0;  ///< of the largest team: what the next size grows from
+  Ns operation{};           ///< of the slowest team
+  Ns timed{};               ///< operation × iterations
+  /// Long enough to be a figure: a burst (a shaper's bucket, socket buffers) can carry a short batch faster
+  /// than the link.
+  [[nodiscard]] bool lasting() const;
+};
+
+enum class GateState : std::uint8_t {
+  forming,     ///< the next thing is to form (or re-form) the teams of `which`
+  connecting,  ///< teams are formed, nothing has run on them
+  growing,     ///< first partition: another, larger size fits
+  crossing,    ///< second partition connected: one batch at the size found
+  ended,       ///< every partition has its figure
+  stalled,     ///< somebody waited for bytes in vain: find out where
+  broken       ///< a step did not bring what it must, for no fault of the network
+};
+
+struct Gate {
+  GateState state = GateState::forming;
+  int which = 0;                               ///< partition that is or was under way last
+  std::vector<GateSize> sizes;                 ///< first partition, in order
+  std::optional<GateSize> second;              ///< second partition at the size found
+  std::optional<Ns> connected;                 ///< time of one operation of the connect batch just done
+  Ns spent{};                                  ///< all steps of connect and gate so far
+  [[nodiscard]] const GateSize* best() const;  ///< of `sizes`: nullptr when none
+};
+
+[[nodiscard]] Gate read_gate(const Plan& plan, const History& history);
+
+/// The next batch of the gate: size before the operation's own rounding, and iterations. nullopt: no further
+/// size fits the slice or the memory, or the gain has become small.
+struct NextSize {
+  std::uint64_t bytes = 0;
+  std::uint32_t iterations = 0;
+  Ns predicted{};  ///< the whole batch, warm-up included
+};
+[[nodiscard]] std::optional<NextSize> next_size(const Plan& plan, const Gate& gate);
+
+/// The second partition's batch: the size found. nullopt when the first found none.
+[[nodiscard]] std::optional<NextSize> crossing_size(const Plan& plan, const Gate& gate);
+
+/// Size of a batch that only connects.
+[[nodiscard]] std::uint64_t connect_bytes(const Plan& plan);
+
+/// Time that the gate may take in all: the slice, but never more than half of the budget.
+[[nodiscard]] Ns gate_time(const Plan& plan);
+
+/// Largest message: the plan's, or 64 MiB where nobody said.
+[[nodiscard]] std::uint64_t byte_cap(const Plan& plan);
+
+}  // namespace netcheck::judge

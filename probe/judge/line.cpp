@@ -1,0 +1,182 @@
+// The verdict in words: the line in sacct, and JSON for the record. See verdict.h.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "contract/job.h"
+#include "judge/script.h"
+#include "judge/verdict.h"
+
+namespace netcheck::judge {
+namespace {
+
+/// Slurm keeps comments of any length, but `sacct` and `squeue` lines are read by people: 1 KiB in all.
+constexpr std::size_t kLineBytes = 1'024;
+/// Parts that could grow with the job are cut, so that what comes last is still there.
+constexpr std::size_t kMissingBytes = 160, kListBytes = 320, kReasonBytes = 240, kNameBytes = 64,
+                      kLaneBytes = 32;
+
+/// A value that cannot be taken for another tag's.
+std::string plain(std::string_view text, std::size_t max_bytes) {
+  std::string result = printable(text, max_bytes);
+  std::ranges::replace(result, '"', '\'');
+  return result;
+}
+
+std::string rate_words(Rate rate) {
+  return rate.bits_per_second > 0 ? format_rate(rate) : "0Gbps";
+}
+
+std::string node_name(const Plan& plan, std::uint32_t node) {
+  if (node < plan.nodes.size()) return plain(plan.nodes[node].name, kNameBytes);
+  return fmt::format("node{}", node);
+}
+
+/// "a,b,c", cut with "+N" when longer than max_bytes. At least one is shown.
+std::string listed(const std::vector<std::string>& items, std::size_t max_bytes) {
+  std::string list;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (!list.empty() && list.size() + 1 + items[i].size() > max_bytes)
+      return fmt::format("{},+{}", list, items.size() - i);
+    list += (list.empty() ? "" : ",") + items[i];
+  }
+  return list;
+}
+
+void add_figures(std::string& line, const std::optional<Figures>& figures, const Plan& plan, bool dead) {
+  if (dead)
+    line += " busbw=0Gbps";
+  else if (figures)
+    line += " busbw=" + rate_words(figures->busbw);
+  if (plan.thresholds.min) line += " min=" + format_rate(*plan.thresholds.min, true);
+  line += fmt::format(" op={}", netcheck::name(figures ? figures->op : plan.op));
+  if (figures && !figures->algorithm.empty()) line += " algo=" + plain(figures->algorithm, kLaneBytes);
+}
+
+void add_size(std::string& line, const std::optional<Figures>& figures, const Plan& plan) {
+  line += fmt::format(" nodes={}", plan.nodes.size());
+  if (rails(plan) > 1) line += fmt::format(" rails={}", rails(plan));
+  if (figures && figures->groups > 1) line += fmt::format(" groups={}", figures->groups);
+  if (figures && figures->noisy) line += " noisy=yes";
+}
+
+void add_end(std::string& line, Ns took, const std::string& reason) {
+  line += " time=" + format_duration(took);
+  if (!reason.empty()) line += fmt::format(" reason=\"{}\"", plain(reason, kReasonBytes));
+}
+
+std::vector<std::string> described(const std::vector<Culprit>& culprits, const Plan& plan) {
+  std::vector<std::string> words;
+  words.reserve(culprits.size());
+  for (const Culprit& culprit : culprits)
+    words.push_back(describe(culprit, plan));
+  return words;
+}
+
+std::string words(const Pass& pass, const Plan& plan, Ns took) {
+  std::string line = "netcheck=pass";
+  add_figures(line, pass.figures, plan, false);
+  add_size(line, pass.figures, plan);
+  if (!pass.warnings.empty()) line += " warn=" + plain(listed(pass.warnings, kListBytes), kListBytes + 160);
+  add_end(line, took, "");
+  return line;
+}
+
+std::string words(const Fail& fail, const Plan& plan, Ns took) {
+  std::string line = "netcheck=fail";
+  add_figures(line, fail.figures, plan, fail.dead);
+  add_size(line, fail.figures, plan);
+  if (!fail.blame.culprits.empty())
+    line += " slow=" + listed(described(fail.blame.culprits, plan), kListBytes);
+  add_end(line, took, fail.reason);
+  return line;
+}
+
+std::string words(const Inconclusive& verdict, const Plan& plan, Ns took) {
+  std::string line = fmt::format("netcheck=inconclusive phase={}", name(verdict.phase));
+  if (!verdict.missing.empty())
+    line += " missing=" + plain(fold_node_list(verdict.missing, kMissingBytes), kMissingBytes);
+  if (verdict.figures) line += " busbw=" + rate_words(verdict.figures->busbw);
+  add_size(line, verdict.figures, plan);
+  add_end(line, took, verdict.reason);
+  return line;
+}
+
+Json to_json(const Figures& figures) {
+  Json rails = Json::array();
+  for (const Rate rate : figures.per_rail)
+    rails.push_back(rate.bits_per_second);
+  return {{"busbw_bps", figures.busbw.bits_per_second},
+          {"per_rail_bps", std::move(rails)},
+          {"op", netcheck::name(figures.op)},
+          {"algorithm", figures.algorithm},
+          {"bytes", figures.bytes},
+          {"groups", figures.groups},
+          {"noisy", figures.noisy}};
+}
+
+Json to_json(const Culprit& culprit, const Plan& plan) {
+  Json json{{"node", node_name(plan, culprit.node)},
+            {"direction", name(culprit.direction)},
+            {"measured_bps", culprit.measured.bits_per_second},
+            {"isolated", culprit.isolated}};
+  if (culprit.peer) json["peer"] = node_name(plan, *culprit.peer);
+  if (culprit.lane) json["lane"] = *culprit.lane;
+  return json;
+}
+
+Json to_json(const Blame& blame, const Plan& plan) {
+  Json culprits = Json::array();
+  for (const Culprit& culprit : blame.culprits)
+    culprits.push_back(to_json(culprit, plan));
+  return {{"culprits", std::move(culprits)},
+          {"fabric_wide", blame.fabric_wide},
+          {"oversubscribed", blame.oversubscribed},
+          {"explanation", printable(blame.explanation, kLineBytes)},
+          {"median_bps", blame.median.bits_per_second},
+          {"threshold_bps", blame.threshold.bits_per_second}};
+}
+
+Json details(const Pass& pass, const Plan& /*plan*/) {
+  return {{"figures", to_json(pass.figures)}, {"warnings", pass.warnings}};
+}
+
+Json details(const Fail& fail, const Plan& plan) {
+  Json json{{"blame", to_json(fail.blame, plan)}, {"reason", fail.reason}, {"dead", fail.dead}};
+  if (fail.figures) json["figures"] = to_json(*fail.figures);
+  return json;
+}
+
+Json details(const Inconclusive& verdict, const Plan& /*plan*/) {
+  Json json{{"phase", name(verdict.phase)}, {"missing", verdict.missing}, {"reason", verdict.reason}};
+  if (verdict.figures) json["figures"] = to_json(*verdict.figures);
+  return json;
+}
+
+}  // namespace
+
+std::string describe(const Culprit& culprit, const Plan& plan) {
+  std::string who = node_name(plan, culprit.node);
+  if (culprit.peer) who += ">" + node_name(plan, *culprit.peer);
+  if (culprit.lane) {
+    const bool known =
+        culprit.node < plan.nodes.size() && *culprit.lane < plan.nodes[culprit.node].lanes.size();
+    who += "/" + (known ? plain(plan.nodes[culprit.node].lanes[*culprit.lane], kLaneBytes)
+                        : fmt::format("rail{}", *culprit.lane));
+  }
+  return fmt::format("{}({}: {})", who, culprit.peer ? "link" : name(culprit.direction),
+                     rate_words(culprit.measured));
+}
+
+std::string line(const Verdict& verdict, const Plan& plan, Ns took) {
+  return printable(std::visit([&](const auto& kind) { return words(kind, plan, took); }, verdict),
+                   kLineBytes);
+}
+
+Json to_json(const Verdict& verdict, const Plan& plan) {
+  Json json = std::visit([&](const auto& kind) { return details(kind, plan); }, verdict);
+  json["verdict"] = name(verdict);
+  return json;
+}
+
+}  // namespace netcheck::judge

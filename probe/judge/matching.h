@@ -1,0 +1,36 @@
+// Which nodes are measured against which, round by round. Pure. Used by rounds.cpp.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "judge/standing.h"
+
+namespace netcheck::judge {
+
+struct Pair {
+  std::uint32_t from = 0, to = 0;
+  friend auto operator<=>(const Pair&, const Pair&) = default;
+};
+/// No node in two pairs.
+using Matching = std::vector<Pair>;
+
+/// (0→1)(2→3)… inside each group; with an odd number the last is idle.
+[[nodiscard]] Matching neighbours(const Plan& plan, int which);
+/// i → i + half inside each group; with an odd number the middle one is idle. None for a group of two: it has
+/// no second pair.
+[[nodiscard]] Matching across(const Plan& plan, int which);
+/// Every suspect with a node proven good in what the suspect is doubted for, that it has not met; where there
+/// is none, with another suspect. Inside the groups of `which`.
+[[nodiscard]] Matching suspects_with_good(const Plan& plan, const Standings& standings, int which);
+/// The pair to be measured with nothing else running: slow with others, its nodes proven good elsewhere (or
+/// everything slow), and not measured alone yet.
+[[nodiscard]] std::optional<Pair> worth_alone(const Plan& plan, const Standings& standings,
+                                              const Blame& blame);
+/// Each pair is inside one group of `which`.
+[[nodiscard]] bool together(const Plan& plan, int which, const Matching& pairs);
+
+/// Of the median score: below it a node is slow (docs/measurement.md).
+inline constexpr double kBlameFraction = 0.8;
+
+}  // namespace netcheck::judge

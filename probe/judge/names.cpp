@@ -1,0 +1,54 @@
+// Words for phases, troubles and directions, as records and the line spell them.
+#include "judge/blame.h"
+#include "judge/history.h"
+#include "judge/trouble.h"
+
+namespace netcheck::judge {
+
+std::string_view name(Phase phase) {
+  switch (phase) {
+    case Phase::start:
+      return "start";
+    case Phase::rendezvous:
+      return "rendezvous";
+    case Phase::open:
+      return "open";
+    case Phase::connect:
+      return "connect";
+    case Phase::gate:
+      return "gate";
+    case Phase::blame:
+      return "blame";
+    case Phase::finish:
+      return "finish";
+  }
+  return "unknown";
+}
+
+std::string_view name(Trouble trouble) {
+  switch (trouble) {
+    case Trouble::no_bytes:
+      return "no_bytes";
+    case Trouble::child_died:
+      return "child_died";
+    case Trouble::child_silent:
+      return "child_silent";
+    case Trouble::refused:
+      return "refused";
+  }
+  return "unknown";
+}
+
+std::string_view name(Direction direction) {
+  switch (direction) {
+    case Direction::transmit:
+      return "tx";
+    case Direction::receive:
+      return "rx";
+    case Direction::both:
+      return "tx+rx";
+  }
+  return "unknown";
+}
+
+}  // namespace netcheck::judge

@@ -1,0 +1,316 @@
+// See rounds.h. A round is one matching, measured as two one-way half-rounds; every rail of every pair at
+// once.
+#include "judge/rounds.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "judge/evidence.h"
+#include "judge/matching.h"
+#include "judge/standing.h"
+#include "measure/statistics.h"
+
+namespace netcheck::judge {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// What a half-round shall take at the median rate of the edges so far: long against bursts, and a node at a
+/// tenth still ends within the allowance.
+constexpr Ns kAtMedian = milliseconds(80);
+/// The same at the gate's rate, which is the slowest node's when the gate failed.
+constexpr Ns kAtGate = milliseconds(160);
+/// When rounds only compare, or bytes do not arrive, they are short.
+constexpr Ns kBrief = milliseconds(50);
+/// A slow node at a tenth of the median rate, and some more.
+constexpr int kPatience = 11;
+constexpr Ns kConstant = milliseconds(300);
+/// Where paths are dead, waiting longer tells nothing: retransmission timers are 200 ms and double.
+constexpr Ns kFindAllowance = milliseconds(500);
+constexpr Ns kLeastAllowance = milliseconds(250);
+/// Fresh teams after an abandoned fabric, within a round's share of the time.
+constexpr Ns kReform = milliseconds(120);
+/// On a network of unknown rate: at 10 Mb/s both transfers take 420 ms.
+constexpr std::uint64_t kSounding = 256u << 10;
+/// A first half-round that took less says too little: it is repeated at the size that its rate calls for.
+constexpr Ns kTooQuick = milliseconds(10);
+constexpr std::uint32_t kWarmup = 1, kIterations = 4, kMostIterations = 64;
+constexpr std::uint64_t kGrain = 64, kLeastBytes = 4u << 10;
+/// Rounds 0 and 1 are fixed; up to three are spent on suspects.
+constexpr std::uint32_t kFixedRounds = 2, kMostRounds = 5;
+
+/// The last Measure of the rounds and what came of it; nullptr before the first.
+const Done* last_round(const History& history) {
+  for (auto done = history.done.rbegin(); done != history.done.rend(); ++done)
+    if (const Measure* measure = measure_of(*done); measure != nullptr && measure->phase == Phase::blame)
+      return &*done;
+  return nullptr;
+}
+
+/// Teams that are joined now; nullptr when the last step spoilt them.
+const Form* joined(const History& history) {
+  for (auto done = history.done.rbegin(); done != history.done.rend(); ++done) {
+    if (stalled(*done)) return nullptr;
+    if (const Form* form = form_of(*done)) return form;
+  }
+  return nullptr;
+}
+
+bool forming_twice(const History& history) {
+  const std::size_t count = history.done.size();
+  const auto vain = [&](const Done& done) { return form_of(done) != nullptr && stalled(done); };
+  return count >= 2 && vain(history.done[count - 1]) && vain(history.done[count - 2]);
+}
+
+/// Pairs of the half-round just measured, as they were sent.
+Matching pairs_of(const Measure& measure, const TeamIndex& teams) {
+  std::set<Pair> pairs;
+  for (const Batch& batch : measure.batches)
+    if (const auto team = teams.find(batch.team); team != teams.end())
+      for (const Edge& edge : batch.edges)
+        if (edge.from < team->second->ranks.size() && edge.to < team->second->ranks.size())
+          pairs.insert({team->second->ranks[edge.from].node, team->second->ranks[edge.to].node});
+  return {pairs.begin(), pairs.end()};
+}
+
+/// A sounding that ended well, and too soon to be a figure.
+bool too_quick(const Done& done) {
+  const Measure& measure = *measure_of(done);
+  return !measure.batches.empty() && measure.batches.front().iterations == 1 && !stalled(done) &&
+         done.took < kTooQuick * 5;
+}
+
+struct Rates {
+  std::vector<double> median;  ///< by rail, of the edges so far; 0: none
+  bool dead = false;           ///< some edge is known to carry nothing
+};
+
+Rates rates_of(const Plan& plan, const std::vector<EdgeFigure>& edges) {
+  std::vector<std::vector<double>> by_lane(rails(plan));
+  Rates rates;
+  for (const EdgeFigure& edge : edges) {
+    if (!edge.rate || edge.from.lane >= by_lane.size()) continue;
+    if (edge.rate->bits_per_second <= 0)
+      rates.dead = true;
+    else if (!edge.partial)
+      by_lane[edge.from.lane].push_back(edge.rate->bits_per_second);
+  }
+  for (const auto& lane : by_lane)
+    rates.median.push_back(median(lane).value_or(0));
+  return rates;
+}
+
+struct Size {
+  std::uint64_t bytes = 0;
+  std::uint32_t iterations = kIterations;
+};
+
+Size size_for(const Plan& plan, double bits_per_second, Ns target) {
+  Size size;
+  const double seconds = std::chrono::duration<double>(target).count();
+  const double total = bits_per_second / 8 * seconds;
+  const auto cap = static_cast<double>(byte_cap(plan));
+  const double each = std::clamp(total / (kIterations + kWarmup), static_cast<double>(kLeastBytes), cap);
+  size.bytes = static_cast<std::uint64_t>(each) / kGrain * kGrain;
+  if (each >= cap)
+    size.iterations = static_cast<std::uint32_t>(
+        std::clamp(total / cap - kWarmup, double{kIterations}, double{kMostIterations}));
+  return size;
+}
+
+/// Everything that the next step of the rounds is made from.
+struct Situation {
+  const Plan& plan;
+  const History& history;
+  const Gate& gate;
+  Need need;
+  Ns left;
+  std::vector<EdgeFigure> edges;
+  Rates rates;
+  TeamIndex teams;
+};
+
+bool in_vain(const Situation& now) {
+  return now.need == Need::find || now.rates.dead;
+}
+
+Size size_on(const Situation& now, std::uint16_t lane) {
+  const double median = now.rates.median[lane];
+  if (median > 0)
+    return size_for(now.plan, median, in_vain(now) || now.need == Need::compare ? kBrief : kAtMedian);
+  const auto figures = figures_of(now.plan, now.history);
+  if (figures && lane < figures->per_rail.size() && figures->per_rail[lane].bits_per_second > 0)
+    return size_for(now.plan, figures->per_rail[lane].bits_per_second,
+                    now.need == Need::blame ? kAtGate : kBrief);
+  return {.bytes = std::min(kSounding, byte_cap(now.plan) / kGrain * kGrain), .iterations = 1};
+}
+
+/// The pairs as batches on the joined teams, one per team that has a pair.
+std::vector<Batch> batches_for(const Situation& now, const Form& form, const Matching& pairs) {
+  std::map<std::uint32_t, std::uint32_t> sends_to;
+  for (const Pair& pair : pairs)
+    sends_to[pair.from] = pair.to;
+  std::vector<Batch> batches;
+  std::uint32_t id = free_batch_id(now.history);
+  for (const Team& team : form.teams) {
+    std::map<std::uint32_t, std::uint32_t> position;
+    for (std::uint32_t rank = 0; rank < team.ranks.size(); ++rank)
+      position[team.ranks[rank].node] = rank;
+    std::vector<Edge> edges;
+    for (const auto& [node, rank] : position)
+      if (const auto pair = sends_to.find(node); pair != sends_to.end() && position.contains(pair->second))
+        edges.push_back({.from = rank, .to = position[pair->second]});
+    if (edges.empty()) continue;
+    const Size size = size_on(now, team.ranks.front().lane);
+    batches.push_back({.id = id,
+                       .team = team.id,
+                       .root = 0,
+                       .op = Op::transfer,
+                       .type = now.plan.type,
+                       .bytes = size.bytes,
+                       .warmup = kWarmup,
+                       .iterations = size.iterations,
+                       .edges = std::move(edges),
+                       .algorithm = "",
+                       .seed = now.plan.seed + id,
+                       .verify = true});
+    ++id;
+  }
+  return batches;
+}
+
+/// The wait of a half-round: long enough for a node at a tenth, but so that the rounds that are still due
+/// fit.
+std::optional<Ns> round_allowance(const Situation& now, std::uint32_t round, bool back) {
+  const std::uint32_t due =
+      round < kFixedRounds ? (kFixedRounds - round) * 2 - (back ? 1 : 0) : (back ? 1 : 2);
+  const Ns wanted = in_vain(now)                ? kFindAllowance
+                    : now.need == Need::compare ? kBrief * kPatience + kConstant
+                                                : kAtMedian * kPatience + kConstant;
+  const Ns share = (now.left - kAnswering) / due - kReform;
+  return allow(std::min(wanted, std::max(share, kLeastAllowance)), kLeastAllowance, now.left);
+}
+
+struct Wanted {
+  std::uint32_t round = 0;
+  bool back = false;
+  Matching pairs;
+  int which = 0;  ///< partition whose teams contain the pairs
+};
+
+/// The partition of the first two rounds: the gate's last.
+int home(const Situation& now) {
+  return group_count(now.plan) > 1 ? now.gate.which : 0;
+}
+
+/// Pairs for a round of suspects: inside the other partition, where they meet others; else at home.
+std::optional<Wanted> suspects_round(const Situation& now, const Standings& standings, std::uint32_t round) {
+  const int other = group_count(now.plan) > 1 ? 1 - home(now) : 0;
+  for (const int which : {other, home(now)}) {
+    Wanted wanted{.round = round,
+                  .back = false,
+                  .pairs = suspects_with_good(now.plan, standings, which),
+                  .which = which};
+    if (!wanted.pairs.empty()) return wanted;
+    if (other == home(now)) break;
+  }
+  return std::nullopt;
+}
+
+/// One slow pair alone, when that would tell path collisions from a bad link.
+std::optional<Wanted> alone_round(const Situation& now, const Standings& standings, std::uint32_t round) {
+  const auto pair = worth_alone(now.plan, standings, decode(now.plan, now.edges));
+  if (!pair) return std::nullopt;
+  for (const int which : {home(now), 1 - home(now)})
+    if (together(now.plan, which, {*pair}))
+      return Wanted{.round = round, .back = false, .pairs = {*pair}, .which = which};
+  return std::nullopt;
+}
+
+std::optional<Wanted> new_round(const Situation& now, std::uint32_t round) {
+  if (round < kFixedRounds) {
+    Wanted wanted{.round = round, .back = false, .pairs = {}, .which = home(now)};
+    wanted.pairs = round == 0 ? neighbours(now.plan, wanted.which) : across(now.plan, wanted.which);
+    if (!wanted.pairs.empty()) return wanted;
+    return std::nullopt;
+  }
+  if (now.need == Need::compare && !now.rates.dead) return std::nullopt;
+  const Standings standings(now.plan, now.edges, kBlameFraction);
+  if (round < kMostRounds)
+    if (auto wanted = suspects_round(now, standings, round)) return wanted;
+  return alone_round(now, standings, round);
+}
+
+std::optional<Wanted> wanted_next(const Situation& now) {
+  const Done* last = last_round(now.history);
+  if (last == nullptr) return new_round(now, 0);
+  const Measure& measure = *measure_of(*last);
+  Wanted same{.round = measure.round,
+              .back = measure.back,
+              .pairs = pairs_of(measure, now.teams),
+              .which = home(now)};
+  if (!together(now.plan, same.which, same.pairs)) same.which = 1 - same.which;
+  if (too_quick(*last)) return same;
+  if (measure.back) return new_round(now, measure.round + 1);
+  same.back = true;
+  for (Pair& pair : same.pairs)
+    std::swap(pair.from, pair.to);
+  return same;
+}
+
+bool same_teams(const Form& form, const std::vector<Team>& teams) {
+  return form.teams.size() == teams.size() &&
+         std::ranges::equal(form.teams, teams, {}, &Team::ranks, &Team::ranks);
+}
+
+}  // namespace
+
+std::optional<Ns> allow(Ns wanted, Ns least, Ns left) {
+  const Ns room = left - kAnswering;
+  if (room < least) return std::nullopt;
+  return std::min(wanted, room);
+}
+
+std::uint32_t free_team_id(const History& history) {
+  std::uint32_t id = 1;
+  for (const Done& done : history.done)
+    if (const Form* form = form_of(done))
+      for (const Team& team : form->teams)
+        id = std::max(id, team.id + 1);
+  return id;
+}
+
+std::uint32_t free_batch_id(const History& history) {
+  std::uint32_t id = 1;
+  for (const Done& done : history.done)
+    if (const Measure* measure = measure_of(done))
+      for (const Batch& batch : measure->batches)
+        id = std::max(id, batch.id + 1);
+  return id;
+}
+
+Step next_round(const Plan& plan, const History& history, const Gate& gate, Need need, Ns left) {
+  if (forming_twice(history)) return Stop{};
+  Situation now{plan, history, gate, need, left, edges_of(plan, history), {}, teams_of(history)};
+  now.rates = rates_of(plan, now.edges);
+  const auto wanted = wanted_next(now);
+  if (!wanted) return Stop{};
+  const auto teams = partition(plan, wanted->which, free_team_id(history));
+  const Form* form = joined(history);
+  if (form == nullptr || !same_teams(*form, teams)) {
+    if (left < kForming + kAnswering + kLeastAllowance) return Stop{};
+    return Form{.phase = Phase::blame, .teams = teams};
+  }
+  const auto allowance = round_allowance(now, wanted->round, wanted->back);
+  if (!allowance) return Stop{};
+  Measure measure{.phase = Phase::blame,
+                  .batches = batches_for(now, *form, wanted->pairs),
+                  .allowance = *allowance,
+                  .round = wanted->round,
+                  .back = wanted->back};
+  if (measure.batches.empty()) return Stop{};
+  return measure;
+}
+
+}  // namespace netcheck::judge

@@ -1,0 +1,158 @@
+// See standing.h.
+#include "judge/standing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+#include "judge/script.h"
+#include "measure/statistics.h"
+
+namespace netcheck::judge {
+namespace {
+
+/// How far from the median an edge must be, in standard deviations of the good edges: with independent noise
+/// of 10 % no healthy node of ten thousand checks is slow with both its partners (tests/unit).
+constexpr double kDeviations = 6;
+/// A lone edge is slow when it is below this part of the median.
+constexpr double kVerySlow = 0.5;
+
+Direction opposite(Direction way) {
+  return way == Direction::transmit ? Direction::receive : Direction::transmit;
+}
+
+}  // namespace
+
+Standings::Standings(const Plan& plan, const std::vector<EdgeFigure>& edges, double fraction)
+    : lanes_(rails(plan)) {
+  std::map<std::string, std::size_t> kinds;
+  for (const NodePlan& node : plan.nodes)
+    kinds_.push_back(kinds.try_emplace(node.machine, kinds.size()).first->second);
+  kind_count_ = kinds.size();
+  standings_.resize(plan.nodes.size() * 2 * lanes_);
+  merge(edges);
+  set_bars(plan, fraction);
+  set_words();
+}
+
+std::size_t Standings::slot(std::uint32_t node, Direction way, std::uint32_t lane) const {
+  return (static_cast<std::size_t>(node) * 2 + (way == Direction::receive ? 1 : 0)) * lanes_ + lane;
+}
+
+const Standing& Standings::of(std::uint32_t node, Direction way, std::uint32_t lane) const {
+  return standings_[slot(node, way, lane)];
+}
+
+const Bar& Standings::bar_of(std::uint32_t node, std::uint32_t lane) const {
+  return bars_[kinds_[node] * lanes_ + lane];
+}
+
+bool Standings::met(std::uint32_t a, std::uint32_t b) const {
+  return met_.contains(std::minmax(a, b));
+}
+
+void Standings::merge(const std::vector<EdgeFigure>& edges) {
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint16_t>, Path> merged;
+  for (const EdgeFigure& edge : edges) {
+    const bool fits = edge.from.node < kinds_.size() && edge.to.node < kinds_.size() &&
+                      edge.from.node != edge.to.node && edge.from.lane < lanes_;
+    if (!fits) continue;
+    met_[std::minmax(edge.from.node, edge.to.node)] = true;
+    if (!edge.rate) continue;
+    const double rate = edge.rate->bits_per_second;
+    Path& path = merged[{edge.from.node, edge.to.node, edge.from.lane}];
+    path.from = edge.from.node;
+    path.to = edge.to.node;
+    path.lane = edge.from.lane;
+    path.best = std::max(path.best, rate);
+    double& kind = edge.alone ? path.alone : path.together;
+    kind = std::max(kind, rate);
+  }
+  for (const auto& [key, path] : merged)
+    paths_.push_back(path);
+}
+
+void Standings::set_bars(const Plan& plan, double fraction) {
+  for (const Path& path : paths_)
+    for (const auto& [node, way] :
+         {std::pair{path.from, Direction::transmit}, {path.to, Direction::receive}}) {
+      Standing& standing = standings_[slot(node, way, path.lane)];
+      standing.best = std::max(standing.best, path.best);
+      standing.word = Word::slow;  // until set_words
+    }
+  const double floor =
+      plan.thresholds.site_floor ? plan.thresholds.site_floor->bits_per_second / std::max(lanes_, 1u) : 0;
+  bars_.resize(kind_count_ * lanes_);
+  for (std::size_t kind = 0; kind < kind_count_; ++kind)
+    for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
+      std::vector<double> scores;
+      std::size_t nodes = 0;
+      for (std::uint32_t node = 0; node < kinds_.size(); ++node) {
+        if (kinds_[node] != kind) continue;
+        ++nodes;
+        for (const Direction way : {Direction::transmit, Direction::receive})
+          if (of(node, way, lane).word != Word::unknown) scores.push_back(of(node, way, lane).best);
+      }
+      Bar& bar = bars_[kind * lanes_ + lane];
+      bar.scores = scores.size();
+      bar.below_floor = static_cast<std::size_t>(
+          std::ranges::count_if(scores, [floor](double score) { return score < floor || score <= 0; }));
+      bar.median = median(scores).value_or(0);
+      if (nodes < 2) {  // nobody of its kind to compare with: only the site can say what is slow
+        bar.threshold = floor;
+        continue;
+      }
+      const double relative = fraction * bar.median;
+      const double noise = kDeviations * spread_of_good(kind, lane, relative);
+      bar.threshold = std::max(0.0, std::min(std::max(floor, relative), bar.median - noise));
+    }
+}
+
+double Standings::spread_of_good(std::size_t kind, std::uint32_t lane, double least) const {
+  double sum = 0, squares = 0;
+  double count = 0;
+  for (const Path& path : paths_) {
+    if (path.lane != lane || kinds_[path.from] != kind || kinds_[path.to] != kind || path.best < least)
+      continue;
+    sum += path.best;
+    squares += path.best * path.best;
+    count += 1;
+  }
+  if (count < 2) return 0;
+  const double variance = (squares - sum * sum / count) / (count - 1);
+  return std::sqrt(std::max(variance, 0.0));
+}
+
+bool Standings::slow(const Path& path, double bits_per_second) const {
+  if (bits_per_second <= 0) return true;
+  // Between two classes the weaker one's bar counts.
+  return bits_per_second <
+         std::min(bar_of(path.from, path.lane).threshold, bar_of(path.to, path.lane).threshold);
+}
+
+bool Standings::very_slow(const Path& path) const {
+  const double typical = std::min(bar_of(path.from, path.lane).median, bar_of(path.to, path.lane).median);
+  return slow(path) && path.best <= kVerySlow * typical;
+}
+
+void Standings::set_words() {
+  for (const Path& path : paths_) {
+    if (slow(path)) continue;
+    standings_[slot(path.from, Direction::transmit, path.lane)].word = Word::good;
+    standings_[slot(path.to, Direction::receive, path.lane)].word = Word::good;
+  }
+  std::map<std::size_t, std::set<std::uint32_t>> fine_partners;
+  const auto witness = [&](std::uint32_t node, Direction way, std::uint32_t partner, std::uint32_t lane) {
+    if (of(node, way, lane).word == Word::slow && of(partner, opposite(way), lane).word == Word::good)
+      fine_partners[slot(node, way, lane)].insert(partner);
+  };
+  for (const Path& path : paths_) {
+    witness(path.from, Direction::transmit, path.to, path.lane);
+    witness(path.to, Direction::receive, path.from, path.lane);
+  }
+  for (const auto& [index, partners] : fine_partners)
+    if (partners.size() >= 2) standings_[index].word = Word::isolated;
+}
+
+}  // namespace netcheck::judge

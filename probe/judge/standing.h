@@ -1,0 +1,79 @@
+// Where each node stands by the edges so far: per direction and rail, proven good, slow, or nothing known.
+// Pure. The script takes its suspects from it, the blame its culprits.
+//
+// A node's score is its best edge: one good edge exonerates it. An edge is slow below τ of its rail, which
+// compares nodes of one class of hardware only:
+//   τ = min(max(site's floor per rail, 0.8 × median score), median score - 6 × spread of the good edges)
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "judge/blame.h"
+
+namespace netcheck::judge {
+
+/// One way between two nodes on one rail, all its measurements together. bits/s.
+struct Path {
+  std::uint32_t from = 0, to = 0;
+  std::uint16_t lane = 0;
+  double best = 0;       ///< of all its measurements
+  double together = -1;  ///< best while others ran; -1: never
+  double alone = -1;     ///< best with nothing else running; -1: never
+};
+
+enum class Word : std::uint8_t {
+  unknown,  ///< no edge with evidence
+  good,     ///< an edge at or above τ
+  slow,     ///< all edges below τ, but not with two partners who are fine
+  isolated  ///< all edges below τ, two of them with different partners who are fine
+};
+
+struct Standing {
+  Word word = Word::unknown;
+  double best = 0;  ///< bits/s
+};
+
+/// What an edge of one class of hardware on one rail is held against. bits/s.
+struct Bar {
+  double median = 0;     ///< of the scores
+  double threshold = 0;  ///< τ; 0: nothing to compare with, only a dead path is slow
+  std::size_t scores = 0, below_floor = 0;
+};
+
+class Standings {
+ public:
+  /// `fraction` of the median: 0.8 for blame, the site's warn_fraction for warnings.
+  Standings(const Plan& plan, const std::vector<EdgeFigure>& edges, double fraction);
+
+  [[nodiscard]] const Standing& of(std::uint32_t node, Direction way, std::uint32_t lane) const;
+  [[nodiscard]] const std::vector<Path>& paths() const { return paths_; }
+  [[nodiscard]] bool slow(const Path& path, double bits_per_second) const;
+  [[nodiscard]] bool slow(const Path& path) const { return slow(path, path.best); }
+  /// Below τ and below half of the median: a single edge has no second measurement to excuse it.
+  [[nodiscard]] bool very_slow(const Path& path) const;
+  /// Whether the two nodes have been a pair, either way.
+  [[nodiscard]] bool met(std::uint32_t a, std::uint32_t b) const;
+  [[nodiscard]] const std::vector<Bar>& bars() const { return bars_; }
+  [[nodiscard]] std::uint32_t lanes() const { return lanes_; }
+  /// The bar that applies to most nodes on a rail.
+  [[nodiscard]] const Bar& bar_of(std::uint32_t node, std::uint32_t lane) const;
+
+ private:
+  void merge(const std::vector<EdgeFigure>& edges);
+  void set_bars(const Plan& plan, double fraction);
+  void set_words();
+  [[nodiscard]] std::size_t slot(std::uint32_t node, Direction way, std::uint32_t lane) const;
+  [[nodiscard]] double spread_of_good(std::size_t kind, std::uint32_t lane, double least) const;
+
+  std::uint32_t lanes_;
+  std::vector<std::size_t> kinds_;  ///< class of hardware by node
+  std::size_t kind_count_ = 0;
+  std::vector<Path> paths_;
+  std::vector<Standing> standings_;
+  std::vector<Bar> bars_;  ///< [kind × lanes + lane]
+  std::map<std::pair<std::uint32_t, std::uint32_t>, bool> met_;
+};
+
+}  // namespace netcheck::judge

@@ -1,0 +1,255 @@
+// See verdict.h. What counts before what: missing nodes, then proof of failure (wrong data, a dead path, a
+// figure below the threshold), then everything that kept the check from measuring, then pass.
+#include "judge/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "judge/evidence.h"
+#include "judge/gate.h"
+#include "judge/script.h"
+#include "judge/standing.h"
+
+namespace netcheck::judge {
+namespace {
+
+constexpr std::size_t kNameBytes = 64, kReasonBytes = 240;
+
+std::string node_name(const Plan& plan, std::uint32_t node) {
+  if (node < plan.nodes.size()) return printable(plan.nodes[node].name, kNameBytes);
+  return fmt::format("node {}", node);
+}
+
+Phase phase_of(const Done& done) {
+  const Form* form = form_of(done);
+  return form != nullptr ? form->phase : measure_of(done)->phase;
+}
+
+/// What is known when a check is judged.
+struct Evidence {
+  const Plan& plan;
+  const History& history;
+  Gate gate;
+  std::optional<Figures> figures;
+  std::vector<EdgeFigure> edges;
+  Blame blame;
+  bool dead = false;  ///< a way between two nodes carried nothing whenever it was tried, others did
+};
+
+Inconclusive inconclusive(const Evidence& evidence, Phase phase, std::string reason) {
+  return {
+      .phase = phase, .missing = {}, .reason = printable(reason, kReasonBytes), .figures = evidence.figures};
+}
+
+Inconclusive missing_nodes(const Plan& plan, const History& history) {
+  Inconclusive verdict{.phase = history.missing.front().phase, .missing = {}, .reason = {}, .figures = {}};
+  std::vector<std::uint32_t> nodes;
+  for (const Missing& missing : history.missing)
+    nodes.push_back(missing.node);
+  std::ranges::sort(nodes);
+  nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
+  for (const std::uint32_t node : nodes)
+    verdict.missing.push_back(node_name(plan, node));
+  verdict.reason = printable(history.missing.front().detail, kReasonBytes);
+  return verdict;
+}
+
+/// The first wrong data, in words.
+std::optional<std::string> corrupt(const Plan& plan, const History& history) {
+  for (const Done& done : history.done)
+    for (const NodeOutcome& outcome : done.outcomes)
+      for (const Sample& sample : outcome.samples)
+        if (sample.wrong > 0)
+          return fmt::format("corrupt data: {} received {} wrong elements", node_name(plan, outcome.node),
+                             sample.wrong);
+  return std::nullopt;
+}
+
+bool some_path_dead(const Plan& plan, const std::vector<EdgeFigure>& edges) {
+  if (plan.nodes.empty() || rails(plan) == 0) return false;
+  const Standings standings(plan, edges, 1.0);
+  return std::ranges::any_of(standings.paths(), [](const Path& path) { return path.best <= 0; });
+}
+
+/// What a culprit's node can carry at most over all its rails in its bad direction; bits/s. Every collective
+/// here moves a node's share through its transmit and receive, so no bus bandwidth can exceed it.
+std::optional<Rate> capacity(const Evidence& evidence, const Culprit& culprit) {
+  if (culprit.peer) return std::nullopt;
+  const Standings standings(evidence.plan, evidence.edges, 1.0);
+  std::optional<Rate> least;
+  for (const Direction way : {Direction::transmit, Direction::receive}) {
+    if (culprit.direction != Direction::both && culprit.direction != way) continue;
+    double sum = 0;
+    for (std::uint32_t lane = 0; lane < standings.lanes(); ++lane) {
+      const Standing& standing = standings.of(culprit.node, way, lane);
+      if (standing.word == Word::unknown) return std::nullopt;
+      sum += standing.best;
+    }
+    if (!least || sum < least->bits_per_second) least = Rate{sum};
+  }
+  return least;
+}
+
+/// No gate came to a figure, and yet none could have passed.
+bool below_by_capacity(const Evidence& evidence) {
+  const auto& min = evidence.plan.thresholds.min;
+  return min && std::ranges::any_of(evidence.blame.culprits, [&](const Culprit& culprit) {
+           const auto most = capacity(evidence, culprit);
+           return most && *most < *min;
+         });
+}
+
+/// The figure is final, or can only become lower: the first partition has stopped growing.
+bool settled(const Gate& gate) {
+  return gate.state == GateState::ended || (gate.which == 1 && !gate.sizes.empty());
+}
+
+std::string fail_reason(const Evidence& evidence) {
+  if (!evidence.blame.culprits.empty()) return {};
+  return printable(evidence.blame.explanation, kReasonBytes);
+}
+
+std::optional<Fail> proven_fail(const Evidence& evidence) {
+  const auto& min = evidence.plan.thresholds.min;
+  if (auto wrong = corrupt(evidence.plan, evidence.history))
+    return Fail{.figures = evidence.figures, .blame = {}, .reason = printable(*wrong, kReasonBytes)};
+  if (evidence.dead)
+    return Fail{
+        .figures = std::nullopt, .blame = evidence.blame, .reason = fail_reason(evidence), .dead = true};
+  const bool below = min && evidence.figures && evidence.figures->busbw < *min && settled(evidence.gate);
+  if (below || below_by_capacity(evidence))
+    return Fail{.figures = evidence.figures, .blame = evidence.blame, .reason = fail_reason(evidence)};
+  return std::nullopt;
+}
+
+std::string trouble_words(Trouble trouble) {
+  switch (trouble) {
+    case Trouble::no_bytes:
+      return "waited for bytes in vain";
+    case Trouble::child_died:
+      return "fabric process died";
+    case Trouble::child_silent:
+      return "fabric process gave no sign of life";
+    case Trouble::refused:
+      return "fabric refused";
+  }
+  return "trouble";
+}
+
+/// The first trouble that was no evidence, with its phase.
+std::optional<Inconclusive> broken_step(const Evidence& evidence) {
+  for (const Done& done : evidence.history.done) {
+    const NodeOutcome* outcome = broken(done);
+    if (outcome == nullptr) continue;
+    const std::string detail = printable(outcome->detail, kReasonBytes);
+    return inconclusive(evidence, phase_of(done),
+                        fmt::format("{}: {}{}{}", node_name(evidence.plan, outcome->node),
+                                    trouble_words(*outcome->trouble), detail.empty() ? "" : ": ", detail));
+  }
+  return std::nullopt;
+}
+
+/// The gate ended with its figure, and nobody asked for more or it is enough.
+bool passed(const Evidence& evidence) {
+  if (!evidence.figures) return false;
+  const auto& min = evidence.plan.thresholds.min;
+  if (min && evidence.figures->busbw < *min) return false;
+  // Cut short by the budget in one partition: a figure that is enough stays enough.
+  const bool enough = evidence.gate.state == GateState::growing && group_count(evidence.plan) == 1;
+  return evidence.gate.state == GateState::ended || enough;
+}
+
+/// First step in which somebody waited in vain, in words; the explanation of the rounds after it.
+Inconclusive stalled_gate(const Evidence& evidence) {
+  for (const Done& done : evidence.history.done) {
+    const auto waiting = std::ranges::find_if(done.outcomes, [](const NodeOutcome& outcome) {
+      return outcome.trouble && is_evidence(*outcome.trouble);
+    });
+    if (waiting == done.outcomes.end()) continue;
+    std::string why = fmt::format("{} did not end", name(evidence.plan.op));
+    if (!evidence.blame.culprits.empty())
+      why += ": " + describe(evidence.blame.culprits.front(), evidence.plan);
+    else if (!evidence.blame.explanation.empty())
+      why += ": " + evidence.blame.explanation;
+    else
+      why +=
+          fmt::format(" ({} and others waited for bytes in vain)", node_name(evidence.plan, waiting->node));
+    return inconclusive(evidence, phase_of(done), why);
+  }
+  return inconclusive(evidence, Phase::gate, "the gate did not end");
+}
+
+Pass pass(const Evidence& evidence) {
+  Pass verdict{.figures = *evidence.figures, .warnings = {}};
+  // The site's floor is for failing: a warning is a comparison with the others.
+  Plan plan = evidence.plan;
+  plan.thresholds.site_floor.reset();
+  const Blame slow = decode(plan, evidence.edges, plan.thresholds.warn_fraction);
+  for (const Culprit& culprit : slow.culprits)
+    verdict.warnings.push_back(describe(culprit, plan));
+  return verdict;
+}
+
+}  // namespace
+
+std::optional<Figures> figures_of(const Plan& plan, const History& history) {
+  if (plan.nodes.size() < 2 || rails(plan) == 0) return std::nullopt;
+  const Gate gate = read_gate(plan, history);
+  const GateSize* best = gate.best();
+  if (best == nullptr) return std::nullopt;
+  Figures figures = best->figures;
+  if (!gate.second) return figures;
+  const Figures& other = gate.second->figures;
+  for (std::size_t lane = 0; lane < figures.per_rail.size() && lane < other.per_rail.size(); ++lane)
+    figures.per_rail[lane] = std::min(figures.per_rail[lane], other.per_rail[lane]);
+  if (other.busbw < figures.busbw) figures.bytes = other.bytes;
+  figures.busbw = std::min(figures.busbw, other.busbw);
+  figures.noisy = figures.noisy || other.noisy;
+  return figures;
+}
+
+Verdict decide(const Plan& plan, const History& history) {
+  if (!history.missing.empty()) return missing_nodes(plan, history);
+  if (history.refusal)
+    return Inconclusive{.phase = Phase::rendezvous,
+                        .missing = {},
+                        .reason = printable(*history.refusal, kReasonBytes),
+                        .figures = {}};
+  if (plan.nodes.size() == 1)
+    return Inconclusive{
+        .phase = Phase::start, .missing = {}, .reason = "one node: no network between nodes", .figures = {}};
+  Evidence evidence{plan, history, {}, figures_of(plan, history), {}, {}};
+  if (rails(plan) > 0 && !plan.nodes.empty()) {
+    evidence.gate = read_gate(plan, history);
+    evidence.edges = edges_of(plan, history);
+    evidence.blame = decode(plan, evidence.edges);
+    evidence.dead = some_path_dead(plan, evidence.edges);
+  }
+  if (auto fail = proven_fail(evidence)) return *fail;
+  // What broke after the gate had ended takes nothing from its figure.
+  if (passed(evidence) && evidence.gate.state == GateState::ended) return pass(evidence);
+  if (auto broke = broken_step(evidence)) return *broke;
+  if (plan.nodes.empty() || rails(plan) == 0)
+    return inconclusive(evidence, Phase::open, "no node has a rail that all nodes have");
+  if (evidence.gate.state == GateState::stalled) return stalled_gate(evidence);
+  if (passed(evidence)) return pass(evidence);
+  const Phase last = history.done.empty() ? Phase::start : phase_of(history.done.back());
+  if (evidence.gate.state == GateState::broken)
+    return inconclusive(evidence, last, "a node's samples were not complete");
+  return inconclusive(evidence, last,
+                      evidence.figures ? "time ran out before the figure had stopped growing"
+                                       : "time ran out before anything was measured");
+}
+
+std::string_view name(const Verdict& verdict) {
+  if (std::holds_alternative<Pass>(verdict)) return "pass";
+  return std::holds_alternative<Fail>(verdict) ? "fail" : "inconclusive";
+}
+
+ExitCode exit_code(const Verdict& verdict) {
+  if (std::holds_alternative<Pass>(verdict)) return ExitCode::pass;
+  return std::holds_alternative<Fail>(verdict) ? ExitCode::fail : ExitCode::inconclusive;
+}
+
+}  // namespace netcheck::judge
