@@ -16,7 +16,7 @@ namespace {
 
 /// Pieces of a pipelined chain. Filling the pipe costs (n - 2) piece times: 2 % of 64 MiB over 8 ranks. Not
 /// smaller, because each round costs tens of microseconds of wake-ups, 1 % of a piece's 2 ms at 1 Gb/s.
-constexpr std::uint64_t kPieceBytes = 256 * 1024;
+constexpr std::uint64_t kPieceBytes = std::uint64_t{256} << 10U;
 /// At most so many pieces, so that a schedule stays small (a round is 56 bytes and two allocations) and the
 /// pipe's filling still costs less than 1 %.
 constexpr std::uint64_t kMaxPieces = 1'024;
@@ -44,6 +44,10 @@ struct Shape {
     return {.offset = begin(first), .length = begin(first + count) - begin(first)};
   }
   [[nodiscard]] Piece block(std::uint64_t index) const { return blocks(index, 1); }
+  /// The blocks of `member` and the others in its aligned group of `size`.
+  [[nodiscard]] Piece group(std::uint32_t member, std::uint32_t size) const {
+    return blocks(member - member % size, size);
+  }
 };
 
 /// Pieces of no length are left out, on both sides alike.
@@ -79,8 +83,8 @@ void halving_reduce_scatter(const Shape& shape, Rounds& rounds) {
   for (std::uint32_t distance = shape.ranks / 2; distance > 0; distance /= 2) {
     const std::uint32_t partner = shape.rank ^ distance;
     auto& round = rounds.emplace_back();
-    send(round, partner, shape.blocks(partner / distance * distance, distance));
-    receive(round, partner, shape.blocks(shape.rank / distance * distance, distance), Store::add);
+    send(round, partner, shape.group(partner, distance));
+    receive(round, partner, shape.group(shape.rank, distance), Store::add);
   }
 }
 
@@ -89,8 +93,8 @@ void doubling_all_gather(const Shape& shape, Rounds& rounds) {
   for (std::uint32_t distance = 1; distance < shape.ranks; distance *= 2) {
     const std::uint32_t partner = shape.rank ^ distance;
     auto& round = rounds.emplace_back();
-    send(round, partner, shape.blocks(shape.rank / distance * distance, distance));
-    receive(round, partner, shape.blocks(partner / distance * distance, distance), Store::put);
+    send(round, partner, shape.group(shape.rank, distance));
+    receive(round, partner, shape.group(partner, distance), Store::put);
   }
 }
 
