@@ -16,6 +16,15 @@ constexpr std::array<std::string_view, 3> kKeys{"min", "op", "time"};
 constexpr std::array<std::string_view, 6> kOperations{"auto",           "all_gather", "all_reduce",
                                                       "reduce_scatter", "alltoall",   "broadcast"};
 
+constexpr std::string_view kCarriedRefusal = "(refused: ";
+
+/// Why `spec` is not even looked at; "" when it is.
+std::string unfit(std::string_view spec) {
+  if (spec.size() > kMaxSpecBytes) return fmt::format("it is longer than {} bytes", kMaxSpecBytes);
+  if (printable(spec) != spec) return "it has control characters or is no UTF-8";
+  return {};
+}
+
 tl::unexpected<Error> refuse(std::string_view spec, std::string reason) {
   return fail("read", fmt::format("--netcheck={}", printable(spec, 64)), std::move(reason), kRequestExample);
 }
@@ -50,11 +59,17 @@ bool is_operation(std::string_view name) {
   return std::find(kOperations.begin(), kOperations.end(), name) != kOperations.end();
 }
 
+std::string carry_spec(std::string_view spec) {
+  const std::string why = unfit(spec);
+  return why.empty() ? std::string(spec) : fmt::format("{}{})", kCarriedRefusal, why);
+}
+
 Result<Request> parse_request(std::string_view spec) {
   if (spec.empty() || spec == "(null)") return Request{};
-  if (spec.size() > kMaxSpecBytes)
-    return refuse(spec, fmt::format("it is longer than {} bytes", kMaxSpecBytes));
-  if (printable(spec) != spec) return refuse(spec, "it has control characters or is no UTF-8");
+  if (const std::string why = unfit(spec); !why.empty()) return refuse(spec, why);
+  if (spec.starts_with(kCarriedRefusal))
+    return refuse("…",
+                  std::string(spec.substr(kCarriedRefusal.size(), spec.size() - kCarriedRefusal.size() - 1)));
   Request request;
   if (spec.find_first_of("=,") == std::string_view::npos) {
     if (const std::string wrong = set(request, "min", spec); !wrong.empty()) return refuse(spec, wrong);

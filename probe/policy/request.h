@@ -36,6 +36,11 @@ inline constexpr Ns kShortestCheck = std::chrono::seconds(1);
 /// Longest SPEC that is looked at: every valid one is far shorter.
 inline constexpr std::size_t kMaxSpecBytes = 256;
 
+/// `spec` as it may stand in an argument list: itself, or, where it is too long or has control characters, a
+/// marker that parse_request refuses with that reason. Used by the plugin in the prolog, where the value may
+/// have come past the client's own check.
+[[nodiscard]] std::string carry_spec(std::string_view spec);
+
 /// "", "(null)" (Slurm's word for no value), a rate, or key=value pairs. Refuses with what was wrong and a
 /// right example: unknown or repeated key, bad value, more than kMaxSpecBytes, control characters.
 [[nodiscard]] Result<Request> parse_request(std::string_view spec);

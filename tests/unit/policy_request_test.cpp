@@ -68,5 +68,22 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"400Gbps\xff", "no UTF-8"}, Refused{"min==400Gbps", "does not begin with a number"},
         Refused{"$(reboot)", "does not begin with a number"}, Refused{"(NULL)", "does not begin"}));
 
+TEST(Request, UnfitForAnArgumentListIsCarriedAsItsRefusal) {
+  EXPECT_EQ(carry_spec("min=400Gbps"), "min=400Gbps");
+  EXPECT_EQ(carry_spec("(null)"), "(null)");
+  for (const auto& [spec, because] :
+       {std::pair<std::string, std::string>{std::string(10'240, 'x'), "longer than 256"},
+        {"400Gbps\nPATH=/tmp", "control characters"},
+        {std::string("a\0b", 3), "control characters"}}) {
+    const std::string carried = carry_spec(spec);
+    EXPECT_LT(carried.size(), 64u);
+    EXPECT_EQ(printable(carried), carried);
+    const auto request = parse_request(carried);
+    ASSERT_FALSE(request);
+    EXPECT_NE(request.error().reason.find(because), std::string::npos) << describe(request.error());
+  }
+  EXPECT_FALSE(parse_request("(refused: "));
+}
+
 }  // namespace
 }  // namespace netcheck

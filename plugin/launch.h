@@ -1,0 +1,48 @@
+// In the job prolog: starts `netcheck prolog`, relays what it says to slurmd's log, and ends it at a hard
+// deadline. As root, in the short-lived `slurmstepd spank prolog`. Pure parts first; no Slurm calls here.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "contract/units.h"
+#include "settings.h"
+
+namespace netcheck::plugin {
+
+/// "K=V": the variables of the prolog that the program needs and that no user can set, and a PATH. `get`
+/// gives a variable's value or nullptr.
+[[nodiscard]] std::vector<std::string> child_environment(const std::function<const char*(const char*)>& get,
+                                                         const Settings& settings);
+
+/// One line for slurmd's log. `is_error`: the program marked it with "error:", which is taken off.
+using Relay = std::function<void(bool is_error, const std::string& text)>;
+
+/// Cuts what the program writes into lines fit for a log: printable, at most kMaxLineBytes each, at most
+/// kMaxLines in all, then one line that says so. Pure.
+class LineRelay {
+ public:
+  static constexpr std::size_t kMaxLines = 64;  ///< a check has a dozen things to say, at most
+  static constexpr std::size_t kMaxLineBytes = 512;
+
+  explicit LineRelay(Relay relay) : relay_(std::move(relay)) {}
+  void take(std::string_view bytes);
+  /// What is left without an end of line.
+  void finish();
+
+ private:
+  void emit();
+  Relay relay_;
+  std::string line_;
+  std::size_t lines_ = 0;
+};
+
+/// Runs `PROGRAM prolog --config CONFIG --request=REQUEST` to its end, or to `settings.timeout`, when it and
+/// everything below it is killed. Never waits for more than the program itself: an orphan that holds its
+/// stderr open is not waited for. Says through `relay` whatever went wrong; the job is not harmed by it.
+void run_check(const Settings& settings, const std::string& request, std::vector<std::string> environment,
+               const Relay& relay);
+
+}  // namespace netcheck::plugin

@@ -1,0 +1,117 @@
+#include "options.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "policy/request.h"
+#include "system/descriptor.h"
+
+namespace netcheck::plugin {
+
+namespace {
+
+constexpr const char* kStepRemark =
+    "netcheck: --netcheck on a step checks nothing: the job's network was checked, or not, when the job "
+    "started; give it to sbatch or salloc";
+
+/// Slurm's callbacks carry no user data: what one leaves for the next lies here, in a process that loads the
+/// plugin once and calls it from one thread.
+struct Seen {
+  bool job_has_option = false;
+  unsigned times_called = 0;
+};
+Seen& seen() {
+  static Seen instance;
+  return instance;
+}
+
+}  // namespace
+
+extern "C" {
+/// Non-zero refuses the command. Slurm gives NULL, "" or "(null)" for an option without value. In a step the
+/// job runs already: nothing is refused there, whatever was smuggled past the client.
+static int on_option(int /*value*/, const char* argument, int remote) {
+  try {
+    if (remote != 0) return 0;
+    ++seen().times_called;
+    const auto request = parse_request(argument == nullptr ? "" : argument);
+    if (request) return 0;
+    const Error& error = request.error();
+    slurm_error(
+        "%s",
+        printable(fmt::format("netcheck: {}: {} ({})", error.subject, error.reason, error.remedy), 1'024)
+            .c_str());
+    return -1;
+  } catch (...) {
+    return 0;  // out of memory, and not about the value: the prolog reads it again
+  }
+}
+}
+
+namespace {
+
+/// Slurm's structure wants writable text; it keeps the pointers.
+spank_option& the_option() {
+  static std::array<char, 9> name{"netcheck"};
+  static std::array<char, 5> argument{"SPEC"};
+  static std::array<char, 128> usage{
+      "check the job's network when it starts; SPEC: a rate (400Gbps), or min=RATE,op=OPERATION,time=TIME"};
+  constexpr int kOptionalArgument = 2;
+  static spank_option option{name.data(), argument.data(), usage.data(), kOptionalArgument, 0, on_option};
+  return option;
+}
+
+std::string own_command_line() {
+  // Options stand at the front: what is beyond a page belongs to the user's program.
+  constexpr std::size_t kEnough = 4'096;
+  std::string text(kEnough, '\0');
+  const system::Descriptor file(::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC));
+  const ssize_t got = file ? ::read(file.get(), text.data(), text.size()) : 0;
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return text;
+}
+
+}  // namespace
+
+void register_option(spank_t spank) {
+  if (const spank_err_t error = spank_option_register(spank, &the_option()); error != ESPANK_SUCCESS)
+    slurm_error("netcheck: --netcheck is not available: %s", spank_strerror(error));
+}
+
+std::optional<std::string> requested(spank_t spank) {
+  char* value = nullptr;
+  if (spank_option_getopt(spank, &the_option(), &value) != ESPANK_SUCCESS) return std::nullopt;
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+bool typed_on_a_step(const StepCommand& step) {
+  if (!step.inside_job || step.times_called <= (step.job_has_option ? 1U : 0U)) return false;
+  // Counting alone would do on the versions known; should another one call more often, users who typed
+  // nothing must not be told that they did. getopt takes abbreviations: "--netc" is the shortest.
+  for (std::string_view rest = step.command; !rest.empty();) {
+    const std::string_view argument = rest.substr(0, rest.find('\0'));
+    if (argument.starts_with("--netc")) return true;
+    rest.remove_prefix(std::min(rest.size(), argument.size() + 1));
+  }
+  return false;
+}
+
+void look_at_environment() {
+  // How sbatch and salloc hand an option on to the sruns in the job.
+  seen().job_has_option = std::getenv("SLURM_SPANK__SLURM_SPANK_OPTION_netcheck_netcheck") != nullptr ||
+                          std::getenv("_SLURM_SPANK_OPTION_netcheck_netcheck") != nullptr;
+}
+
+std::string step_remark() {
+  if (seen().times_called == 0) return {};
+  const std::string command = own_command_line();
+  const StepCommand step{std::getenv("SLURM_JOB_ID") != nullptr, seen().job_has_option, seen().times_called,
+                         command};
+  return typed_on_a_step(step) ? kStepRemark : "";
+}
+
+}  // namespace netcheck::plugin
