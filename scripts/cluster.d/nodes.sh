@@ -155,33 +155,51 @@ thaw() {
   { echo THAWED >"/sys/fs/cgroup/freezer$group/freezer.state"; } 2>/dev/null || true
 }
 
-# Ends all that runs in the cluster. Twice nothing found is the end: a process that was just being
-# started while we looked is found by the second look.
+# Prints when PID was started, in the kernel's ticks; nothing if it is gone or has only its exit status
+# left. With it, a pid that was given to another process meanwhile is not taken for the old one.
+start_of() {
+  local line
+  read -r line 2>/dev/null <"/proc/$1/stat" || return 0
+  line=${line##*) }
+  # shellcheck disable=SC2086 # its words
+  set -- $line
+  [[ $1 == [ZX] ]] || echo "${20}"
+}
+
+# Ends all that runs in the cluster. What was found once is waited for by pid, because a process that
+# is dying shows neither its environment nor its namespaces. Twice nothing found is the end: what was
+# just being started while we looked is found by the second look. What does not end in time is written
+# down for the next try.
 end_all() {
-  local deadline=$((SECONDS + 30)) empty=0 pid found
+  local deadline=$((SECONDS + 30)) empty=0 pid start left
+  local -A seen=()
+  while read -r pid start; do seen[$pid]=$start; done 2>/dev/null <"$dir/unended" || true
   while ((empty < 2)); do
-    found=
     for pid in $(members); do
-      # One that calls us from within the cluster would end itself before the work is done.
-      if ((pid == $$ || pid == PPID)); then
-        die "this command runs inside the cluster; run it outside"
-      fi
-      [[ $(sed -n 's/^State:\t\(.\).*/\1/p' "/proc/$pid/status" 2>/dev/null) != [ZX] ]] || continue
-      found+=" $pid"
-      kill -KILL "$pid" 2>/dev/null || true
-      thaw "$pid"
-    done
-    if [[ -z $found ]]; then
-      empty=$((empty + 1))
-    else
+      start=$(start_of "$pid")
+      [[ -n $start ]] || continue
+      seen[$pid]=$start
       empty=0
-      if ((SECONDS >= deadline)); then
-        say "these processes of the cluster do not end:"
-        # shellcheck disable=SC2086 # a list of numbers
-        ps -o pid,stat,wchan:20,args -p ${found// /,}0 >&2 || true
-        return 1
+      kill -KILL "$pid" 2>/dev/null || true
+    done
+    left=
+    for pid in "${!seen[@]}"; do
+      if [[ $(start_of "$pid") == "${seen[$pid]}" ]]; then
+        left+="$pid,"
+        thaw "$pid"
+      else
+        unset "seen[$pid]"
       fi
+    done
+    if [[ -z $left ]]; then
+      empty=$((empty + 1))
+    elif ((SECONDS >= deadline)); then
+      say "these processes of the cluster do not end:"
+      ps -o pid,stat,wchan:20,args -p "${left%,}" >&2 || true
+      for pid in "${!seen[@]}"; do echo "$pid ${seen[$pid]}"; done >"$dir/unended"
+      return 1
     fi
     sleep 0.1
   done
+  rm -f -- "$dir/unended"
 }
