@@ -35,9 +35,8 @@ namespace netcheck::plugin {
 
 namespace {
 
-// Step ids that are no numbered steps (slurm.h, not needed otherwise): the same in every version since 20.11.
+/// SLURM_EXTERN_CONT of slurm.h, which is not needed otherwise: the same in every version since 20.11.
 constexpr std::uint32_t kExternStep = 0xfffffffc;
-constexpr std::uint32_t kBatchStep = 0xfffffffb;
 
 /// Read as root before privileges are dropped, used after it: Slurm's callbacks carry no user data, and a
 /// slurmstepd is one step.
@@ -94,9 +93,10 @@ std::optional<Step> this_step(spank_t spank) {
       spank_get_item(spank, S_JOB_STEPID, &id) != ESPANK_SUCCESS ||
       spank_get_item(spank, S_JOB_UID, &step.uid) != ESPANK_SUCCESS || id == kExternStep)
     return std::nullopt;
-  // Only the batch step is told how often its job was restarted; others read 0.
+  // 0 says nothing: Slurm 22.05 gives it to every step of a restarted job too. What protects a restarted job
+  // from an old notice there is the prolog, which removes it.
   std::uint32_t restart = 0;
-  if (id == kBatchStep && spank_get_item(spank, S_SLURM_RESTART_COUNT, &restart) == ESPANK_SUCCESS)
+  if (spank_get_item(spank, S_SLURM_RESTART_COUNT, &restart) == ESPANK_SUCCESS && restart > 0)
     step.restart = restart;
   return step;
 }

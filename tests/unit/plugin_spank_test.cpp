@@ -278,6 +278,13 @@ TEST_F(Spank, StaleNoticeIsNotShownToARestartedJob) {
   EXPECT_THAT(host_.environment, IsEmpty());
 }
 
+TEST_F(Spank, RestartedJobIsShownItsOwnNoticeWhereSlurmTellsStepsNothing) {
+  leave_notice(true, 1);
+  host_.restart = 0;
+  step(kBatch);
+  EXPECT_EQ(host_.log.size(), 1u);
+}
+
 TEST_F(Spank, JobWithoutNoticeIsLeftAlone) {
   step(kBatch);
   EXPECT_THAT(host_.log, IsEmpty());
