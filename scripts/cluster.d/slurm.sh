@@ -42,11 +42,7 @@ write_accounts() {
 }
 
 write_slurm() {
-  local last="n$nodes" plugin="control groups: version 1 as mounted"
-  # 22.05 finds out by itself where one version is mounted in the usual place, but not where a tmpfs
-  # holds the hierarchies of version 1, one beside the other.
-  plugin=cgroup/v1
-  [[ $(stat -f -c %T /sys/fs/cgroup) != cgroup2fs ]] || plugin=autodetect
+  local last=n$nodes
   {
     echo "ClusterName=netcheck"
     echo "SlurmctldHost=ctl($(address_of ctl 0))"
@@ -87,7 +83,9 @@ END
     echo "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP"
     echo "PartitionName=other Nodes=ALL MaxTime=INFINITE State=UP"
   } >"$dir/etc/slurm/slurm.conf"
-  echo "CgroupPlugin=$plugin" >"$dir/etc/slurm/cgroup.conf"
+  # slurmd wants a plugin for control groups even where none is used. The one for version 1 asks nothing
+  # of the machine then; the one for version 2 asks for systemd, and autodetection finds neither here.
+  echo "CgroupPlugin=cgroup/v1" >"$dir/etc/slurm/cgroup.conf"
   # What SPANK loads is each node's own, so that a node without the plugin can be had.
   echo "include /run/node/plugstack.conf" >"$dir/etc/slurm/plugstack.conf"
   cat >"$dir/etc/slurm/slurmdbd.conf" <<'END'
