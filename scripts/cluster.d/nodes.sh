@@ -105,7 +105,7 @@ inside() {
     return 1
   }
   env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 SLURM_CONF=/etc/slurm/slurm.conf \
-    nsenter --target "$init" --net --uts --mount --pid -- "$@"
+    nsenter --target "$init" --root --net --uts --mount --pid -- "$@"
 }
 
 # --- finding and ending ---------------------------------------------------------------------------
