@@ -14,6 +14,7 @@ readonly kMark=NETCHECK_CLUSTER_ANCHOR
 node_init() {
   set -eu
   local node=$1 hostname=$2 dir=$3 own=/run/node
+  cd / # what is run in the node later begins here
   echo "$hostname" >/proc/sys/kernel/hostname
   mount -n -t proc proc /proc
   # Before any interface is there: no address of version 6, and the congestion control that every
@@ -105,7 +106,7 @@ inside() {
     return 1
   }
   env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 SLURM_CONF=/etc/slurm/slurm.conf \
-    nsenter --target "$init" --root --net --uts --mount --pid -- "$@"
+    nsenter --target "$init" --root --wd --net --uts --mount --pid -- "$@"
 }
 
 # --- finding and ending ---------------------------------------------------------------------------
