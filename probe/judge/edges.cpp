@@ -1,7 +1,6 @@
 // From the samples of the blame rounds to edges: a rate, zero, or no evidence. See blame.h.
 #include <algorithm>
 #include <set>
-#include <tuple>
 
 #include "judge/blame.h"
 #include "judge/evidence.h"
@@ -11,12 +10,12 @@
 namespace netcheck::judge {
 namespace {
 
-using WayKey = std::tuple<std::uint32_t, std::uint32_t, std::uint16_t>;  // from node, to node, lane
-
-/// What is known when a step is read: it grows from step to step.
+/// What the history tells about an edge of one step.
 struct Known {
-  std::set<WayKey> carried;              ///< ways over which bytes have come
-  std::set<std::uint32_t> broken_nodes;  ///< whose fabric process failed before
+  /// Bytes have come over some way, once: the fabric works in principle, so no bytes are a finding. Without
+  /// that (a firewall, a wrong device everywhere) they are none.
+  bool anything = false;
+  std::set<std::uint32_t> broken_nodes;  ///< whose fabric process failed before this step
 };
 
 const NodeOutcome* outcome_of(const Done& done, std::uint32_t node) {
@@ -28,9 +27,9 @@ Rate over(double bytes, Ns time) {
   return time > Ns::zero() ? rate_of(bytes, time) : Rate{};
 }
 
-/// One edge by its receiver's sample. `elsewhere`: another edge of the same step brought bytes.
+/// One edge by its receiver's sample.
 EdgeFigure read_edge(const Reading& reading, const Edge& edge, const Done& done, const Measure& measure,
-                     const Known& known, bool elsewhere) {
+                     const Known& known) {
   EdgeFigure figure{.from = reading.team->ranks[edge.from],
                     .to = reading.team->ranks[edge.to],
                     .round = measure.round,
@@ -44,7 +43,8 @@ EdgeFigure read_edge(const Reading& reading, const Edge& edge, const Done& done,
   const Sample* sample = reading.samples[edge.to];
   if (sample != nullptr && complete(*sample, *reading.batch)) {
     const auto time = rank_time(*sample);
-    if (time && *time > Ns::zero()) figure.rate = alg_bandwidth(reading.batch->bytes, *time);
+    if (time) figure.rate = alg_bandwidth(reading.batch->bytes, *time);
+    figure.timed = sample->done.back();
     return figure;
   }
   // Not done: evidence only if the receiver's fabric lived and waited until the allowance.
@@ -55,8 +55,7 @@ EdgeFigure read_edge(const Reading& reading, const Edge& edge, const Done& done,
     figure.rate = over(static_cast<double>(received), std::max(measure.allowance, receiver->took));
     return figure;
   }
-  const WayKey way{figure.from.node, figure.to.node, figure.from.lane};
-  if (known.carried.contains(way) || elsewhere) figure.rate = Rate{0};
+  if (known.anything) figure.rate = Rate{0};
   return figure;
 }
 
@@ -70,27 +69,12 @@ bool inside(const Edge& edge, const Reading& reading) {
   return edge.from < reading.samples.size() && edge.to < reading.samples.size();
 }
 
-/// Whether each rank of a completed operation has sent to the next one.
-bool goes_around(const Batch& batch) {
-  const bool whole = batch.op == Op::all_gather || batch.op == Op::all_reduce ||
-                     batch.op == Op::reduce_scatter || batch.op == Op::alltoall;
-  return whole && batch.algorithm != "doubling";
-}
-
-/// Ways that a step shows to have carried bytes: a transfer's edges; a ring's neighbours when it completed.
-void learn(const Reading& reading, Known& known) {
-  const auto& ranks = reading.team->ranks;
-  const auto add = [&](std::uint32_t from, std::uint32_t to) {
-    known.carried.insert({ranks[from].node, ranks[to].node, ranks[from].lane});
-  };
-  if (reading.batch->op == Op::transfer) {
-    for (const Edge& edge : reading.batch->edges)
-      if (inside(edge, reading) && arrived(reading, edge.to)) add(edge.from, edge.to);
-    return;
-  }
-  if (!goes_around(*reading.batch) || !reading.complete()) return;
-  for (std::uint32_t rank = 0; rank < ranks.size(); ++rank)
-    add(rank, static_cast<std::uint32_t>((rank + 1) % ranks.size()));
+/// Some batch of the step brought bytes from one node to another.
+bool carried(const Reading& reading) {
+  if (reading.batch->op != Op::transfer) return reading.complete();
+  return std::ranges::any_of(reading.batch->edges, [&](const Edge& edge) {
+    return inside(edge, reading) && arrived(reading, edge.to);
+  });
 }
 
 std::size_t node_pairs(const Measure& measure, const TeamIndex& teams) {
@@ -103,26 +87,17 @@ std::size_t node_pairs(const Measure& measure, const TeamIndex& teams) {
   return pairs.size();
 }
 
-void read_step(const Done& done, const TeamIndex& teams, Known& known, std::vector<EdgeFigure>& edges) {
-  const Measure* measure = measure_of(done);
-  if (measure == nullptr) return;
-  const auto all = readings(teams, done);
-  std::size_t live = 0;
-  for (const Reading& reading : all)
-    if (reading.batch->op == Op::transfer)
-      for (const Edge& edge : reading.batch->edges)
-        if (inside(edge, reading) && arrived(reading, edge.to)) ++live;
-  const bool alone = node_pairs(*measure, teams) == 1;
-  for (const Reading& reading : all) {
-    if (measure->phase != Phase::blame || reading.batch->op != Op::transfer) continue;
+void read_step(const Done& done, const Measure& measure, const TeamIndex& teams, const Known& known,
+               std::vector<EdgeFigure>& edges) {
+  const bool alone = node_pairs(measure, teams) == 1;
+  for (const Reading& reading : readings(teams, done)) {
+    if (reading.batch->op != Op::transfer) continue;
     for (const Edge& edge : reading.batch->edges) {
       if (!inside(edge, reading)) continue;
-      edges.push_back(read_edge(reading, edge, done, *measure, known, live > 0));
+      edges.push_back(read_edge(reading, edge, done, measure, known));
       edges.back().alone = alone;
     }
   }
-  for (const Reading& reading : all)
-    learn(reading, known);
 }
 
 }  // namespace
@@ -130,9 +105,12 @@ void read_step(const Done& done, const TeamIndex& teams, Known& known, std::vect
 std::vector<EdgeFigure> edges_of(const Plan& /*plan*/, const History& history) {
   const TeamIndex teams = teams_of(history);
   Known known;
+  for (const Done& done : history.done)
+    if (!known.anything) known.anything = std::ranges::any_of(readings(teams, done), carried);
   std::vector<EdgeFigure> edges;
   for (const Done& done : history.done) {
-    read_step(done, teams, known, edges);
+    const Measure* measure = measure_of(done);
+    if (measure != nullptr && measure->phase == Phase::blame) read_step(done, *measure, teams, known, edges);
     for (const NodeOutcome& outcome : done.outcomes)
       if (outcome.trouble && !is_evidence(*outcome.trouble)) known.broken_nodes.insert(outcome.node);
   }

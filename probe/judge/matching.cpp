@@ -23,7 +23,8 @@ std::vector<Group> groups_of(const Plan& plan, int which) {
 }
 
 bool doubted(const Standings& standings, std::uint32_t node, Direction way, std::uint32_t lane) {
-  return standings.of(node, way, lane).word == Word::slow;
+  const Word word = standings.of(node, way, lane).word;
+  return word == Word::slow || word == Word::unknown;
 }
 
 bool suspect(const Standings& standings, std::uint32_t node) {

@@ -27,14 +27,15 @@ constexpr Ns kBrief = milliseconds(50);
 constexpr int kPatience = 11;
 constexpr Ns kConstant = milliseconds(300);
 /// Where paths are dead, waiting longer tells nothing: retransmission timers are 200 ms and double.
-constexpr Ns kFindAllowance = milliseconds(500);
+constexpr Ns kFindAllowance = milliseconds(700);
 constexpr Ns kLeastAllowance = milliseconds(250);
 /// Fresh teams after an abandoned fabric, within a round's share of the time.
 constexpr Ns kReform = milliseconds(120);
 /// On a network of unknown rate: at 10 Mb/s both transfers take 420 ms.
 constexpr std::uint64_t kSounding = 256u << 10;
-/// A first half-round that took less says too little: it is repeated at the size that its rate calls for.
+/// A half-round that took less at the median rate says too little.
 constexpr Ns kTooQuick = milliseconds(10);
+constexpr int kMostRepeats = 2;
 constexpr std::uint32_t kWarmup = 1, kIterations = 4, kMostIterations = 64;
 constexpr std::uint64_t kGrain = 64, kLeastBytes = 4u << 10;
 /// Rounds 0 and 1 are fixed; up to three are spent on suspects.
@@ -72,13 +73,6 @@ Matching pairs_of(const Measure& measure, const TeamIndex& teams) {
         if (edge.from < team->second->ranks.size() && edge.to < team->second->ranks.size())
           pairs.insert({team->second->ranks[edge.from].node, team->second->ranks[edge.to].node});
   return {pairs.begin(), pairs.end()};
-}
-
-/// A sounding that ended well, and too soon to be a figure.
-bool too_quick(const Done& done) {
-  const Measure& measure = *measure_of(done);
-  return !measure.batches.empty() && measure.batches.front().iterations == 1 && !stalled(done) &&
-         done.took < kTooQuick * 5;
 }
 
 struct Rates {
@@ -180,16 +174,47 @@ std::vector<Batch> batches_for(const Situation& now, const Form& form, const Mat
   return batches;
 }
 
+/// Rounds after this one that are needed to resolve one fault: with an odd number somebody was idle in each.
+std::uint32_t rounds_due(const Plan& plan, std::uint32_t round) {
+  const std::uint32_t nodes = static_cast<std::uint32_t>(plan.nodes.size());
+  const std::uint32_t needed =
+      nodes == 2 ? 1 : kFixedRounds + (nodes % 2 == 1 || group_count(plan) > 1 ? 1 : 0);
+  return needed > round + 1 ? needed - round - 1 : 0;
+}
+
 /// The wait of a half-round: long enough for a node at a tenth, but so that the rounds that are still due
 /// fit.
 std::optional<Ns> round_allowance(const Situation& now, std::uint32_t round, bool back) {
-  const std::uint32_t due =
-      round < kFixedRounds ? (kFixedRounds - round) * 2 - (back ? 1 : 0) : (back ? 1 : 2);
+  const std::uint32_t this_round = back ? 1 : 2;
+  const std::uint32_t rounds = rounds_due(now.plan, round);
+  const std::uint32_t due = this_round + 2 * rounds;
   const Ns wanted = in_vain(now)                ? kFindAllowance
                     : now.need == Need::compare ? kBrief * kPatience + kConstant
                                                 : kAtMedian * kPatience + kConstant;
   const Ns share = (now.left - kAnswering) / due - kReform;
   return allow(std::min(wanted, std::max(share, kLeastAllowance)), kLeastAllowance, now.left);
+}
+
+/// A half-round whose size was a guess (the gate's rate is its slowest node's) and far too small: once the
+/// rate is known, it is repeated.
+bool too_quick(const Situation& now, const Done& last) {
+  const Measure& measure = *measure_of(last);
+  const auto same_half = [&](const Done& done) {
+    const Measure* other = measure_of(done);
+    return other != nullptr && other->phase == Phase::blame && other->round == measure.round &&
+           other->back == measure.back;
+  };
+  if (stalled(last) || std::ranges::count_if(now.history.done, same_half) > kMostRepeats) return false;
+  return std::ranges::any_of(measure.batches, [&](const Batch& batch) {
+    const auto team = now.teams.find(batch.team);
+    if (team == now.teams.end()) return false;
+    const std::uint16_t lane = team->second->ranks.front().lane;
+    const double median = lane < now.rates.median.size() ? now.rates.median[lane] : 0;
+    if (median <= 0) return false;
+    const double seconds = static_cast<double>(batch.bytes) * 8 / median * batch.iterations;
+    return seconds < std::chrono::duration<double>(kTooQuick).count() &&
+           size_on(now, lane).bytes > 2 * batch.bytes;
+  });
 }
 
 struct Wanted {
@@ -251,7 +276,7 @@ std::optional<Wanted> wanted_next(const Situation& now) {
               .pairs = pairs_of(measure, now.teams),
               .which = home(now)};
   if (!together(now.plan, same.which, same.pairs)) same.which = 1 - same.which;
-  if (too_quick(*last)) return same;
+  if (too_quick(now, *last)) return same;
   if (measure.back) return new_round(now, measure.round + 1);
   same.back = true;
   for (Pair& pair : same.pairs)

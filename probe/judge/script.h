@@ -24,12 +24,11 @@ namespace netcheck::judge {
 /// Rails that every node has: the smallest number of lanes.
 [[nodiscard]] std::uint32_t rails(const Plan& plan);
 
-/// What next() counts for a Form: teams take tens of milliseconds, NCCL's and a loaded node's several
-/// hundred.
-inline constexpr Ns kForming = std::chrono::milliseconds(500);
-/// What next() counts for the answers of a step beyond its allowance: control frames share the measured
-/// links.
-inline constexpr Ns kAnswering = std::chrono::milliseconds(400);
+/// What next() counts for a Form: teams take tens of milliseconds, on a loaded node several hundred.
+inline constexpr Ns kForming = std::chrono::milliseconds(400);
+/// What next() counts for the answers of a step beyond its allowance: some RTTs over the measured links. The
+/// leader keeps its own grace for lost answers out of plan.budget.
+inline constexpr Ns kAnswering = std::chrono::milliseconds(200);
 /// next() says Stop after so many steps whatever the history: a check takes about 25 at most.
 inline constexpr std::size_t kMaxSteps = 64;
 

@@ -17,6 +17,8 @@ namespace {
 constexpr double kDeviations = 6;
 /// A lone edge is slow when it is below this part of the median.
 constexpr double kVerySlow = 0.5;
+/// A figure over less accuses nobody: latency and one late wake-up weigh too much. A slow edge takes long.
+constexpr Ns kBrief = std::chrono::milliseconds(5);
 
 Direction opposite(Direction way) {
   return way == Direction::transmit ? Direction::receive : Direction::transmit;
@@ -33,6 +35,7 @@ Standings::Standings(const Plan& plan, const std::vector<EdgeFigure>& edges, dou
   standings_.resize(plan.nodes.size() * 2 * lanes_);
   merge(edges);
   set_bars(plan, fraction);
+  drop_brief();
   set_words();
 }
 
@@ -66,54 +69,67 @@ void Standings::merge(const std::vector<EdgeFigure>& edges) {
     path.to = edge.to.node;
     path.lane = edge.from.lane;
     path.best = std::max(path.best, rate);
+    path.lasting = path.lasting || edge.partial || edge.timed == Ns::zero() || edge.timed >= kBrief;
     double& kind = edge.alone ? path.alone : path.together;
     kind = std::max(kind, rate);
   }
-  for (const auto& [key, path] : merged)
+  lasting_.assign(lanes_, false);
+  for (const auto& [key, path] : merged) {
     paths_.push_back(path);
+    if (path.lasting) lasting_[path.lane] = true;
+  }
+}
+
+/// Brief figures say what is typical only where there are no others (networks too fast for the memory).
+bool Standings::counts(const Path& path) const {
+  return path.lasting || !lasting_[path.lane];
+}
+
+void Standings::drop_brief() {
+  std::erase_if(paths_, [this](const Path& path) { return !path.lasting && slow(path); });
 }
 
 void Standings::set_bars(const Plan& plan, double fraction) {
-  for (const Path& path : paths_)
-    for (const auto& [node, way] :
-         {std::pair{path.from, Direction::transmit}, {path.to, Direction::receive}}) {
-      Standing& standing = standings_[slot(node, way, path.lane)];
-      standing.best = std::max(standing.best, path.best);
-      standing.word = Word::slow;  // until set_words
-    }
+  set_scores([this](const Path& path) { return counts(path); });
   const double floor =
       plan.thresholds.site_floor ? plan.thresholds.site_floor->bits_per_second / std::max(lanes_, 1u) : 0;
   bars_.resize(kind_count_ * lanes_);
   for (std::size_t kind = 0; kind < kind_count_; ++kind)
-    for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
-      std::vector<double> scores;
-      std::size_t nodes = 0;
-      for (std::uint32_t node = 0; node < kinds_.size(); ++node) {
-        if (kinds_[node] != kind) continue;
-        ++nodes;
-        for (const Direction way : {Direction::transmit, Direction::receive})
-          if (of(node, way, lane).word != Word::unknown) scores.push_back(of(node, way, lane).best);
-      }
-      Bar& bar = bars_[kind * lanes_ + lane];
-      bar.scores = scores.size();
-      bar.below_floor = static_cast<std::size_t>(
-          std::ranges::count_if(scores, [floor](double score) { return score < floor || score <= 0; }));
-      bar.median = median(scores).value_or(0);
-      if (nodes < 2) {  // nobody of its kind to compare with: only the site can say what is slow
-        bar.threshold = floor;
-        continue;
-      }
-      const double relative = fraction * bar.median;
-      const double noise = kDeviations * spread_of_good(kind, lane, relative);
-      bar.threshold = std::max(0.0, std::min(std::max(floor, relative), bar.median - noise));
-    }
+    for (std::uint32_t lane = 0; lane < lanes_; ++lane)
+      bars_[kind * lanes_ + lane] = bar_for(kind, lane, floor, fraction);
+}
+
+Bar Standings::bar_for(std::size_t kind, std::uint32_t lane, double floor, double fraction) const {
+  std::vector<double> scores;
+  std::size_t nodes = 0;
+  for (std::uint32_t node = 0; node < kinds_.size(); ++node) {
+    if (kinds_[node] != kind) continue;
+    ++nodes;
+    for (const Direction way : {Direction::transmit, Direction::receive})
+      if (of(node, way, lane).word != Word::unknown) scores.push_back(of(node, way, lane).best);
+  }
+  Bar bar;
+  bar.scores = scores.size();
+  bar.below_floor = static_cast<std::size_t>(
+      std::ranges::count_if(scores, [floor](double score) { return score < floor || score <= 0; }));
+  bar.median = median(scores).value_or(0);
+  // Nobody of its kind to compare with: only the site can say what is slow.
+  if (nodes < 2) {
+    bar.threshold = floor;
+    return bar;
+  }
+  const double relative = fraction * bar.median;
+  const double noise = kDeviations * spread_of_good(kind, lane, relative);
+  bar.threshold = std::max(0.0, std::min(std::max(floor, relative), bar.median - noise));
+  return bar;
 }
 
 double Standings::spread_of_good(std::size_t kind, std::uint32_t lane, double least) const {
   double sum = 0, squares = 0;
   double count = 0;
   for (const Path& path : paths_) {
-    if (path.lane != lane || kinds_[path.from] != kind || kinds_[path.to] != kind || path.best < least)
+    if (!counts(path) || path.lane != lane || kinds_[path.from] != kind || kinds_[path.to] != kind ||
+        path.best < least)
       continue;
     sum += path.best;
     squares += path.best * path.best;
@@ -136,7 +152,22 @@ bool Standings::very_slow(const Path& path) const {
   return slow(path) && path.best <= kVerySlow * typical;
 }
 
+void Standings::set_scores(const std::function<bool(const Path&)>& of_interest) {
+  std::ranges::fill(standings_, Standing{});
+  const auto score = [this](std::uint32_t node, Direction way, const Path& path) {
+    Standing& standing = standings_[slot(node, way, path.lane)];
+    standing.best = std::max(standing.best, path.best);
+    standing.word = Word::slow;  // until set_words
+  };
+  for (const Path& path : paths_) {
+    if (!of_interest(path)) continue;
+    score(path.from, Direction::transmit, path);
+    score(path.to, Direction::receive, path);
+  }
+}
+
 void Standings::set_words() {
+  set_scores([](const Path&) { return true; });
   for (const Path& path : paths_) {
     if (slow(path)) continue;
     standings_[slot(path.from, Direction::transmit, path.lane)].word = Word::good;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct Path {
   std::uint16_t lane = 0;
   double best = 0;       ///< of all its measurements
   double together = -1;  ///< best while others ran; -1: never
+  bool lasting = false;  ///< some figure rests on more than a moment: it may accuse
   double alone = -1;     ///< best with nothing else running; -1: never
 };
 
@@ -63,7 +65,11 @@ class Standings {
  private:
   void merge(const std::vector<EdgeFigure>& edges);
   void set_bars(const Plan& plan, double fraction);
+  void set_scores(const std::function<bool(const Path&)>& of_interest);
   void set_words();
+  [[nodiscard]] Bar bar_for(std::size_t kind, std::uint32_t lane, double floor, double fraction) const;
+  void drop_brief();
+  [[nodiscard]] bool counts(const Path& path) const;
   [[nodiscard]] std::size_t slot(std::uint32_t node, Direction way, std::uint32_t lane) const;
   [[nodiscard]] double spread_of_good(std::size_t kind, std::uint32_t lane, double least) const;
 
@@ -71,6 +77,7 @@ class Standings {
   std::vector<std::size_t> kinds_;  ///< class of hardware by node
   std::size_t kind_count_ = 0;
   std::vector<Path> paths_;
+  std::vector<bool> lasting_;  ///< by lane: some path is lasting
   std::vector<Standing> standings_;
   std::vector<Bar> bars_;  ///< [kind × lanes + lane]
   std::map<std::pair<std::uint32_t, std::uint32_t>, bool> met_;
