@@ -3,37 +3,48 @@
 // are more than kMaxRecords or kMaxRecordBytes.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "contract/notice.h"
+#include "judge/verdict.h"
 #include "prolog/job.h"
+#include "session/assignment.h"
 #include "session/report.h"
 
 namespace netcheck::prolog {
 
 inline constexpr std::size_t kMaxRecords = 1'000;
 inline constexpr std::uint64_t kMaxRecordBytes = 64u << 20;
+/// Of the "schema" key: raised when a reader of older records would misread newer ones.
+inline constexpr int kRecordSchema = 1;
 
 struct Record {
   Job job;
-  std::string request;  ///< as given, printable
-  Policy policy;
-  std::optional<session::Report> report;  ///< none when the probe gave none
-  judge::Verdict verdict;
-  std::string line;
-  std::vector<std::string> remarks;  ///< "record folder unwritable", "report rejected: …"
+  std::string request;                    ///< as given, printable
+  session::Assignment assignment;         ///< the policy in effect and its hash; what the probe was told
+  std::optional<session::Report> report;  ///< none when the probe gave none that could be read
+  std::string verdict;                    ///< "pass", "fail", "inconclusive"
+  std::optional<judge::Verdict> judged;   ///< computed here; none on a follower, which repeats the leader's
+  std::string line;                       ///< as in sacct
+  std::vector<std::string> remarks;       ///< "report rejected: …", "no lock: …", what the probe said
   std::string action = "annotate";
   std::string action_result;  ///< "done", or why not
   Ns took{};
-  std::map<std::string, Ns> phases;  ///< supervisor's own: start, probe, annotate
-  std::int64_t unix_time = 0;
+  std::map<std::string, Ns> phases;  ///< the supervisor's own: start, probe, annotate
+  std::int64_t unix_time = 0;        ///< at the check's start
 };
 
 [[nodiscard]] Json to_json(const Record& record);
 /// "CLUSTER-JOB-RESTART.json"
 [[nodiscard]] std::string record_name(const JobRun& run);
+/// "RUN_DIR/records/CLUSTER-JOB-RESTART.json"
+[[nodiscard]] std::string record_path(const std::string& run_directory, const JobRun& run);
 /// Creates the folders as needed; written to a temporary name and renamed. Never follows a symbolic link.
+/// Returns the path.
 [[nodiscard]] Result<std::string> write_record(const Record& record);
 [[nodiscard]] Result<void> write_notice_file(const std::string& run_directory, const Notice& notice,
                                              uid_t uid, gid_t gid);

@@ -13,9 +13,14 @@ struct Invocation {
   std::string program;                 ///< absolute path of this program
   std::string config;                  ///< /etc/netcheck/netcheck.toml; a missing file means built-in values
   std::optional<std::string> request;  ///< the value of --netcheck; nullopt: not asked for
+  std::string module_directory;        ///< where fabric modules are installed, unless the site says otherwise
 };
 
-/// 0, or 2 when it was called without a job in its environment (by hand).
+/// 0, or 2 when it was called without a job in its environment (by hand). At most the check's deadline plus 2
+/// s.
 [[nodiscard]] int supervise(const Invocation& invocation);
+
+/// While a file of this name lies beside the configuration, nothing is checked and nothing acted on.
+inline constexpr const char* kKillSwitch = "disabled";
 
 }  // namespace netcheck::prolog

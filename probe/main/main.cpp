@@ -1,0 +1,140 @@
+// The program `netcheck`: reads its command line and enters a room. `netcheck prolog` is called by the SPANK
+// plugin or a site's Prolog as root; `probe` and `fabric` by netcheck itself, as the probe user; the others
+// by people.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <climits>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "contract/error.h"
+#include "fabric/child.h"
+#include "main/replay.h"
+#include "prolog/supervisor.h"
+#include "session/probe.h"
+
+namespace {
+
+using netcheck::ExitCode;
+
+constexpr const char* kConfig = "/etc/netcheck/netcheck.toml";
+constexpr int kFabricSocket = 3;  // fabric/child.h
+
+constexpr const char* kAbout =
+    "netcheck: checks a Slurm job's network at the moment the job starts, on exactly the nodes it was "
+    "given.\n\n"
+    "People ask for a check when they submit:\n"
+    "    sbatch --netcheck train.sh                 the site's threshold\n"
+    "    sbatch --netcheck=400Gbps train.sh         at least 400 Gb/s bus bandwidth\n"
+    "and read the verdict with:\n"
+    "    sacct -o JobID,State,AdminComment\n";
+constexpr const char* kFooter =
+    "Exit codes: 0 pass or done, 1 fail, 2 usage or configuration error, 3 inconclusive.\n"
+    "Example:  netcheck replay /run/netcheck/records/mycluster-17-0.json";
+
+// This very file, whatever it was called by: the probe and the fabric child are started from it.
+std::string own_path() {
+  std::array<char, PATH_MAX> path{};
+  const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
+  return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
+}
+
+struct Arguments {
+  std::string config = kConfig;
+  std::string request;
+  std::string fabric;
+  std::string module_directory;
+  std::string record;
+};
+
+// Subcommands that netcheck starts by itself; not shown in --help.
+void add_internal(CLI::App& app, Arguments& arguments, std::function<int()>& chosen) {
+  CLI::App* probe = app.add_subcommand("probe", "one node's part of a check (started by netcheck prolog)");
+  probe->group("");
+  probe->callback([&chosen] { chosen = [] { return netcheck::session::probe(own_path(), {}); }; });
+  CLI::App* fabric = app.add_subcommand("fabric", "the process that moves bytes (started by netcheck probe)");
+  fabric->group("");
+  fabric->add_option("name", arguments.fabric)->required();
+  fabric->add_option("--module-directory", arguments.module_directory)->required();
+  fabric->callback([&] {
+    chosen = [&] {
+      return netcheck::fabric::host(arguments.fabric, arguments.module_directory, kFabricSocket);
+    };
+  });
+}
+
+void add_prolog(CLI::App& app, Arguments& arguments, std::function<int()>& chosen) {
+  CLI::App* prolog = app.add_subcommand("prolog",
+                                        "the check of one node, from Slurm's job prolog (as root)\n"
+                                        "Example, in a Prolog script:  netcheck prolog --request=400Gbps");
+  prolog->add_option("--config", arguments.config, "the site's configuration")->capture_default_str();
+  CLI::Option* request = prolog->add_option("--request", arguments.request,
+                                            "the value of --netcheck; without it, nothing is checked");
+  request->expected(0, 1)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  prolog->callback([&, request] {
+    chosen = [&, request] {
+      netcheck::prolog::Invocation invocation;
+      invocation.program = own_path();
+      invocation.config = arguments.config;
+      if (request->count() > 0) invocation.request = arguments.request;
+      invocation.module_directory = NETCHECK_MODULE_DIR;
+      return netcheck::prolog::supervise(invocation);
+    };
+  });
+}
+
+void add_replay(CLI::App& app, Arguments& arguments, std::function<int()>& chosen) {
+  CLI::App* replay = app.add_subcommand("replay", "judges the samples of a leader's record again");
+  replay->add_option("record", arguments.record, "a file of /run/netcheck/records")->required();
+  replay->callback([&] { chosen = [&] { return netcheck::replay(arguments.record); }; });
+}
+
+int usage(const std::string& reason) {
+  fmt::print(stderr, "netcheck: {} (try: netcheck --help)\n", netcheck::printable(reason, 400));
+  return static_cast<int>(ExitCode::usage);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app(kAbout);
+  app.name("netcheck");
+  app.set_version_flag("--version", std::string("netcheck ") + NETCHECK_VERSION);
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  Arguments arguments;
+  std::function<int()> chosen;
+  add_prolog(app, arguments, chosen);
+  add_replay(app, arguments, chosen);
+  add_internal(app, arguments, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    fmt::print("{}\n", version.what());
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return usage(error.what());
+  }
+  return chosen();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: netcheck: %s\n", error.what());
+  } catch (...) {
+    std::fprintf(stderr, "error: netcheck: unknown exception\n");
+  }
+  return static_cast<int>(ExitCode::inconclusive);
+}

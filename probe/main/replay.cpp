@@ -1,0 +1,66 @@
+#include "main/replay.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "contract/wire.h"
+#include "judge/verdict.h"
+#include "session/report.h"
+
+namespace netcheck {
+namespace {
+
+struct Judged {
+  judge::Verdict verdict;
+  std::string line;
+};
+
+Result<Json> read_json(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail("read the record", path, "it cannot be opened", "records are root's: try sudo");
+  std::string text;
+  // One byte more than fits: from_json_text then says that it is too large.
+  text.reserve(1u << 16);
+  for (std::istreambuf_iterator<char> at(file), end; at != end && text.size() <= 2 * session::kReportMaxBytes;
+       ++at)
+    text.push_back(*at);
+  return from_json_text(text, path, 2 * session::kReportMaxBytes);
+}
+
+Result<Judged> judge_again(const std::string& path) {
+  const auto value = read_json(path);
+  if (!value) return tl::unexpected(value.error());
+  try {
+    const Fields record(*value, "record");
+    if (!record.has("report"))
+      return fail("replay", path, "it holds no samples", "the record of the job's first node holds them");
+    const Fields report(record.object("report"), "report");
+    if (!report.flag("leader"))
+      return fail("replay", path, "it is a follower's",
+                  "the record of the job's first node holds the samples");
+    const judge::Plan plan = judge::plan_from_json(report.object("plan"));
+    const judge::Verdict verdict =
+        judge::decide(plan, judge::history_from_json(report.object("history"), plan));
+    return Judged{verdict, judge::line(verdict, plan, record.duration("took"))};
+  } catch (const Malformed& malformed) {
+    return fail("replay", path, malformed.reason);
+  } catch (const Json::exception& error) {
+    return fail("replay", path, error.what());
+  }
+}
+
+}  // namespace
+
+int replay(const std::string& path) {
+  const auto judged = judge_again(path);
+  if (!judged) {
+    fmt::print(stderr, "netcheck: {}\n", describe(judged.error()));
+    return static_cast<int>(ExitCode::usage);
+  }
+  fmt::print("{}\n", judged->line);
+  return static_cast<int>(judge::exit_code(judged->verdict));
+}
+
+}  // namespace netcheck

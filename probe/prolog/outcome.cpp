@@ -1,0 +1,158 @@
+// From the probe's end to a verdict. Pure.
+#include "prolog/outcome.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace netcheck::prolog {
+namespace {
+
+// A plan for a check that never came to have one: enough for a line that names the nodes.
+judge::Plan plan_of(const session::Assignment& assignment) {
+  judge::Plan plan;
+  for (const std::string& name : assignment.roster.nodes)
+    plan.nodes.push_back({name, {}, {}});
+  plan.thresholds.min = assignment.policy.min;
+  plan.thresholds.site_floor = assignment.policy.site_min;
+  plan.group_size = assignment.policy.group_size;
+  plan.slice = assignment.policy.slice;
+  if (const auto op = parse_op(assignment.policy.op)) plan.op = *op;
+  return plan;
+}
+
+Result<session::Report> read_report(const ProbeEnd& end, const session::Assignment& assignment) {
+  if (end.too_large) return fail("read", "the report", "it is larger than 16 MiB");
+  const auto value = from_json_text(end.report, "the report", session::kReportMaxBytes);
+  if (!value) return tl::unexpected(value.error());
+  try {
+    session::Report report = session::report_from_json(*value, assignment);
+    const bool leads = assignment.roster.self == 0;
+    if (report.leader != leads)
+      return fail("read", "the report", leads ? "it is a follower's" : "it claims to be the leader's");
+    return report;
+  } catch (const Malformed& malformed) {
+    return fail("read", "the report", malformed.reason);
+  } catch (const Json::exception& error) {
+    return fail("read", "the report", error.what());
+  }
+}
+
+// Why there is nothing to judge, in the words of the line.
+std::string without_report(const ProbeEnd& end, const Error& error) {
+  if (end.interrupted) return "the check was ended from outside (SIGTERM)";
+  if (!end.in_time && end.report.empty()) return "the probe did not end by its deadline and was killed";
+  if (end.report.empty()) return fmt::format("the probe ended with {} and no report", end.how);
+  return fmt::format("report rejected: {}{}", error.reason, end.how.empty() ? "" : " (" + end.how + ")");
+}
+
+Outcome leaders(session::Report report, const session::Assignment& assignment, Ns took) {
+  // The probe does not get to say what is enough.
+  report.plan.thresholds.min = assignment.policy.min;
+  report.plan.thresholds.site_floor = assignment.policy.site_min;
+  judge::Verdict verdict = judge::decide(report.plan, report.history);
+  if (judge::name(verdict) != report.claimed)
+    return inconclusive(assignment, report.reached,
+                        fmt::format("report rejected: its samples do not support '{}'", report.claimed),
+                        took);
+  if (auto* unknown = std::get_if<judge::Inconclusive>(&verdict);
+      unknown != nullptr && unknown->reason.empty() && unknown->missing.empty()) {
+    unknown->phase = report.reached;
+    unknown->reason = report.reason;
+  }
+  Outcome outcome;
+  outcome.verdict = judge::name(verdict);
+  outcome.line = judge::line(verdict, report.plan, took);
+  outcome.judged = std::move(verdict);
+  outcome.report = std::move(report);
+  return outcome;
+}
+
+Outcome followers(session::Report report, const session::Assignment& assignment, Ns took) {
+  const bool known = report.claimed == "pass" || report.claimed == "fail" || report.claimed == "inconclusive";
+  if (!known)
+    return inconclusive(assignment, report.reached,
+                        fmt::format("report rejected: there is no verdict '{}'", report.claimed), took);
+  // The line begins with what it claims, or it is none: then the follower never heard of its leader.
+  const std::string line = printable(report.line, 1'024);
+  if (line.rfind("netcheck=" + report.claimed, 0) != 0) {
+    if (report.claimed != "inconclusive")
+      return inconclusive(assignment, report.reached, "report rejected: its line is another verdict's", took);
+    Outcome outcome = inconclusive(assignment, report.reached, report.reason, took);
+    outcome.report = std::move(report);
+    return outcome;
+  }
+  Outcome outcome;
+  outcome.verdict = report.claimed;
+  outcome.line = line;
+  outcome.report = std::move(report);
+  return outcome;
+}
+
+std::string gigabits(Rate rate) {
+  return fmt::format("{:.3f}", rate.bits_per_second / 1e9);
+}
+
+// "n3,n1->n2": nodes by name, links by their two ends.
+std::string culprits_of(const judge::Blame& blame, const std::vector<std::string>& nodes) {
+  std::string text;
+  for (const judge::Culprit& culprit : blame.culprits) {
+    if (culprit.node >= nodes.size()) continue;
+    text += (text.empty() ? "" : ",") + nodes[culprit.node];
+    if (culprit.peer && *culprit.peer < nodes.size()) text += "->" + nodes[*culprit.peer];
+  }
+  return text;
+}
+
+void add_judged(std::map<std::string, std::string>& environment, const judge::Verdict& verdict,
+                const std::vector<std::string>& nodes) {
+  const auto figures =
+      std::visit([](const auto& any) -> std::optional<judge::Figures> { return any.figures; }, verdict);
+  if (figures) environment["NETCHECK_BUSBW_GBPS"] = gigabits(figures->busbw);
+  if (const auto* failed = std::get_if<judge::Fail>(&verdict)) {
+    if (std::string culprits = culprits_of(failed->blame, nodes); !culprits.empty())
+      environment["NETCHECK_CULPRITS"] = std::move(culprits);
+    const std::string& reason = failed->reason.empty() ? failed->blame.explanation : failed->reason;
+    if (!reason.empty()) environment["NETCHECK_REASON"] = reason;
+  }
+  if (const auto* unknown = std::get_if<judge::Inconclusive>(&verdict)) {
+    std::string reason = unknown->reason;
+    if (!unknown->missing.empty())
+      reason = "missing: " + fold_node_list(unknown->missing) + (reason.empty() ? "" : "; " + reason);
+    if (!reason.empty()) environment["NETCHECK_REASON"] = reason;
+  }
+}
+
+}  // namespace
+
+Outcome inconclusive(const session::Assignment& assignment, judge::Phase phase, std::string reason, Ns took) {
+  judge::Inconclusive unknown;
+  unknown.phase = phase;
+  unknown.reason = std::move(reason);
+  Outcome outcome;
+  outcome.judged = std::move(unknown);
+  outcome.verdict = judge::name(*outcome.judged);
+  outcome.line = judge::line(*outcome.judged, plan_of(assignment), took);
+  return outcome;
+}
+
+Outcome outcome_of(const ProbeEnd& end, const session::Assignment& assignment, Ns took) {
+  auto report = read_report(end, assignment);
+  if (!report) return inconclusive(assignment, end.reached, without_report(end, report.error()), took);
+  return assignment.roster.self == 0 ? leaders(std::move(*report), assignment, took)
+                                     : followers(std::move(*report), assignment, took);
+}
+
+std::map<std::string, std::string> environment_of(const Outcome& outcome,
+                                                  const session::Assignment& assignment,
+                                                  const std::string& record) {
+  std::map<std::string, std::string> environment = {
+      {"NETCHECK_VERDICT", outcome.verdict},
+      {"NETCHECK_NODES", std::to_string(assignment.roster.nodes.size())},
+      {"NETCHECK_RECORD", record}};
+  if (assignment.policy.min) environment["NETCHECK_MIN_GBPS"] = gigabits(*assignment.policy.min);
+  if (outcome.judged) add_judged(environment, *outcome.judged, assignment.roster.nodes);
+  return environment;
+}
+
+}  // namespace netcheck::prolog

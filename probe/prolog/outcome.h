@@ -1,0 +1,37 @@
+// What one node's check came to, from what the probe left: its report is believed only as far as its samples
+// support it. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "contract/notice.h"
+#include "judge/verdict.h"
+#include "prolog/probe_run.h"
+#include "session/report.h"
+
+namespace netcheck::prolog {
+
+struct Outcome {
+  std::string verdict;                    ///< "pass", "fail", "inconclusive"
+  std::string line;                       ///< as in sacct
+  std::optional<judge::Verdict> judged;   ///< none on a follower that repeats its leader's
+  std::optional<session::Report> report;  ///< none when there was none to be believed
+};
+
+/// Could not measure, and why.
+[[nodiscard]] Outcome inconclusive(const session::Assignment& assignment, judge::Phase phase,
+                                   std::string reason, Ns took);
+
+/// The leader's verdict is computed again, against the thresholds of the assignment; one that claims more
+/// than its samples show is rejected. A follower repeats what its leader said.
+[[nodiscard]] Outcome outcome_of(const ProbeEnd& end, const session::Assignment& assignment, Ns took);
+
+/// NETCHECK_VERDICT, NETCHECK_NODES, NETCHECK_RECORD; NETCHECK_MIN_GBPS where there is a threshold; where
+/// they are known NETCHECK_BUSBW_GBPS, NETCHECK_CULPRITS, NETCHECK_REASON.
+[[nodiscard]] std::map<std::string, std::string> environment_of(const Outcome& outcome,
+                                                                const session::Assignment& assignment,
+                                                                const std::string& record);
+
+}  // namespace netcheck::prolog

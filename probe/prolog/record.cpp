@@ -1,0 +1,103 @@
+// Record and notice as files. As root.
+#include "prolog/record.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "prolog/folder.h"
+
+namespace netcheck::prolog {
+namespace {
+
+constexpr mode_t kOpenFolder = 0755, kPrivateFolder = 0700;
+constexpr const char* kRecords = "records";
+constexpr const char* kNotices = "notices";
+
+Json nanoseconds(const std::map<std::string, Ns>& phases) {
+  Json value = Json::object();
+  for (const auto& [phase, took] : phases)
+    value[phase] = took.count();
+  return value;
+}
+
+}  // namespace
+
+Json to_json(const Record& record) {
+  const Roster& roster = record.job.roster;
+  Json value = {{"schema", kRecordSchema},
+                {"version", NETCHECK_VERSION},
+                {"cluster", roster.run.cluster},
+                {"job", roster.run.job},
+                {"restart", roster.run.restart},
+                {"node", roster.nodes.empty() ? "" : roster.nodes.at(roster.self)},
+                {"leader", roster.self == 0},
+                {"nodes", roster.nodes},
+                {"uid", record.job.uid},
+                {"partition", record.job.partition},
+                {"account", record.job.account},
+                {"unix_time", record.unix_time},
+                {"request", printable(record.request)},
+                {"policy", session::to_json(record.assignment).at("policy")},
+                {"sources", record.assignment.policy.sources},
+                {"agreement", record.assignment.agreement},
+                {"verdict", record.verdict},
+                {"line", record.line},
+                {"remarks", record.remarks},
+                {"action", record.action},
+                {"action_result", record.action_result},
+                {"took", record.took.count()},
+                {"phases", nanoseconds(record.phases)}};
+  if (record.report) value["report"] = session::to_json(*record.report);
+  const judge::Plan none;
+  if (record.judged)
+    value["judged"] = judge::to_json(*record.judged, record.report ? record.report->plan : none);
+  return value;
+}
+
+std::string record_name(const JobRun& run) {
+  return fmt::format("{}-{}-{}.json", run.cluster, run.job, run.restart);
+}
+
+std::string record_path(const std::string& run_directory, const JobRun& run) {
+  return fmt::format("{}/{}/{}", run_directory, kRecords, record_name(run));
+}
+
+Result<std::string> write_record(const Record& record) {
+  auto base = Folder::open(record.assignment.policy.run_directory, kOpenFolder);
+  if (!base) return tl::unexpected(base.error());
+  auto records = base->inner(kRecords, kPrivateFolder);
+  if (!records) return tl::unexpected(records.error());
+  // What is no UTF-8 is replaced: a record must not be lost to one bad byte.
+  const std::string text = to_json(record).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string name = record_name(record.job.roster.run);
+  // Room is made first, so that a full folder does not stay full; then for the new one.
+  records->rotate(kMaxRecords - 1, kMaxRecordBytes - std::min<std::uint64_t>(text.size(), kMaxRecordBytes),
+                  name);
+  if (auto written = records->write(name, text, 0600, {::geteuid(), ::getegid()}); !written)
+    return tl::unexpected(written.error());
+  return records->path() + "/" + name;
+}
+
+Result<void> write_notice_file(const std::string& run_directory, const Notice& notice, uid_t uid, gid_t gid) {
+  auto base = Folder::open(run_directory, kOpenFolder);
+  if (!base) return tl::unexpected(base.error());
+  auto notices = base->inner(kNotices, kOpenFolder);
+  if (!notices) return tl::unexpected(notices.error());
+  const std::string name = std::to_string(notice.run.job);
+  notices->rotate(kMaxRecords - 1, kMaxRecords * kNoticeMaxBytes, name);
+  return notices->write(name, write_notice(notice), 0400, {uid, gid});
+}
+
+void remove_notice(const std::string& run_directory, std::uint32_t job) noexcept {
+  try {
+    auto base = Folder::open(run_directory, kOpenFolder);
+    if (!base) return;
+    if (auto notices = base->inner(kNotices, kOpenFolder)) notices->remove(std::to_string(job));
+  } catch (...) {  // out of memory: the notice is bound to the run all the same
+    return;
+  }
+}
+
+}  // namespace netcheck::prolog

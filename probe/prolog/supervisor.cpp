@@ -1,0 +1,318 @@
+// The flow of one check from the outside. As root; ends within the check's deadline plus 2 s, whatever the
+// probe does.
+//
+//   job → kill switch → policy → can this node check at all? (nodes, lock, remains, account, modules,
+//   listener) → probe → outcome → record and notice → the leader annotates
+#include "prolog/supervisor.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+
+#include "prolog/annotate.h"
+#include "prolog/folder.h"
+#include "prolog/guard.h"
+#include "prolog/listener.h"
+#include "prolog/outcome.h"
+#include "prolog/probe_run.h"
+#include "prolog/record.h"
+#include "system/loop.h"
+
+namespace netcheck::prolog {
+namespace {
+
+constexpr std::size_t kMaxConfigBytes = 1u << 20;  // with an exception for every node of a large cluster
+// Kept back from the check's time for what follows the probe: two calls to Slurm take 100 ms on an idle
+// controller. Short checks keep back an eighth.
+constexpr Ns kAfterwards = std::chrono::milliseconds(500);
+constexpr Ns kAnnotatePatience = std::chrono::seconds(2);
+// The promise is deadline + 2 s; half a second is for the record.
+constexpr Ns kOverrun = std::chrono::milliseconds(1'500);
+constexpr std::size_t kMaxSaidAloud = 20;  // of the probe's lines into slurmd's log; the record has them all
+constexpr const char* kDefaultPath = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin:/opt/slurm/bin";
+
+class Log {
+ public:
+  void name(std::uint32_t job) { prefix_ = fmt::format("netcheck: job {}: ", job); }
+  void info(const std::string& text) const { write("", text); }
+  void error(const std::string& text) const { write("error: ", text); }
+
+ private:
+  void write(const char* kind, const std::string& text) const {
+    const std::string line = fmt::format("{}{}{}\n", kind, prefix_, printable(text, 1'024));
+    // One write, so that lines of two processes do not mix; nobody to tell when it fails.
+    static_cast<void>(!::write(STDERR_FILENO, line.data(), line.size()));
+  }
+  std::string prefix_ = "netcheck: ";
+};
+
+bool switched_off(const std::string& config) {
+  struct stat status {};
+  const std::filesystem::path folder = std::filesystem::path(config).parent_path();
+  return ::lstat((folder / kKillSwitch).c_str(), &status) == 0;
+}
+
+Result<Policy> read_policy(const std::string& config) {
+  auto text = read_trusted(config, kMaxConfigBytes, "");
+  if (!text) return tl::unexpected(text.error());
+  return parse_config(*text, config);
+}
+
+// Where a build folder's program finds its own modules, an installed one the installed.
+std::string module_directory_of(const Invocation& invocation, const Policy& policy) {
+  if (!policy.module_directory.empty()) return policy.module_directory;
+  const std::filesystem::path own = std::filesystem::path(invocation.program).parent_path();
+  std::error_code error;
+  if (std::filesystem::exists(own / ("netcheck-fabric-" + policy.fabric + ".so"), error)) return own.string();
+  return invocation.module_directory;
+}
+
+// A missing module is for the fabric to report, with its name; one that others can change is not loaded.
+Result<void> check_modules(const Policy& policy) {
+  const std::string module = policy.module_directory + "/netcheck-fabric-" + policy.fabric + ".so";
+  std::error_code error;
+  if (!std::filesystem::exists(module, error)) return {};
+  if (auto folder = check_trusted(policy.module_directory); !folder) return folder;
+  return check_trusted(module);
+}
+
+Result<system::Account> probe_account(const Policy& policy, uid_t job_uid) {
+  constexpr const char* kRemedy = "[probe] user names an unprivileged account of its own";
+  if (policy.probe_user == "root" || policy.probe_user == "nobody")
+    return fail("use the account", policy.probe_user, "it is not netcheck's own", kRemedy);
+  auto account = system::find_account(policy.probe_user);
+  if (!account) return account;
+  if (account->uid == 0) return fail("use the account", policy.probe_user, "it has root's rights", kRemedy);
+  if (account->uid == job_uid)
+    return fail("use the account", policy.probe_user, "the job itself runs as it", kRemedy);
+  return account;
+}
+
+class Check {
+ public:
+  explicit Check(const Invocation& invocation) : invocation_(invocation) {
+    record_.unix_time = std::time(nullptr);
+    record_.request = printable(invocation.request.value_or(""));
+  }
+
+  int run() {
+    auto job = job_from_environment([](const char* name) { return std::getenv(name); });
+    if (!job) {
+      log_.error(describe(job.error()) + "; the job runs unchecked");
+      return 0;
+    }
+    record_.job = std::move(*job);
+    assignment().roster = record_.job.roster;
+    log_.name(run_id().job);
+    if (auto prepared = set_policy(); !prepared) return conclude(start_failed(describe(prepared.error())));
+    remove_notice(policy().run_directory, run_id().job);
+    const auto why_not = prepare();
+    record_.phases["start"] = system::now() - start_;
+    if (why_not) return conclude(start_failed(*why_not));
+    return conclude(measure());
+  }
+
+ private:
+  session::Assignment& assignment() { return record_.assignment; }
+  Policy& policy() { return record_.assignment.policy; }
+  const JobRun& run_id() const { return record_.job.roster.run; }
+  const std::string& own_name() const { return record_.job.roster.nodes.at(record_.job.roster.self); }
+  bool leads() const { return record_.job.roster.self == 0; }
+
+  Outcome start_failed(const std::string& reason) {
+    return inconclusive(assignment(), judge::Phase::start, reason, system::now() - start_);
+  }
+  void remark(const std::string& text) {
+    log_.error(text);
+    record_.remarks.push_back(printable(text, 400));
+  }
+
+  // The site's file, then the job's request. Until it is read the built-in values stand.
+  Result<void> set_policy() {
+    const auto site = read_policy(invocation_.config);
+    if (!site) {
+      remove_notice(policy().run_directory, run_id().job);
+      return tl::unexpected(site.error());
+    }
+    policy() = *site;
+    const auto request = parse_request(invocation_.request.value_or(""));
+    if (!request) {
+      remove_notice(policy().run_directory, run_id().job);
+      return tl::unexpected(request.error());
+    }
+    std::vector<std::string> notes;
+    policy() = apply(*site, *request, notes);
+    for (const std::string& note : notes)
+      remark(note);
+    assignment().agreement = agreement(policy());
+    policy().module_directory = module_directory_of(invocation_, policy());
+    const Ns kept_back = std::min(kAfterwards, policy().time / 8);
+    assignment().deadline = start_ + policy().time - kept_back;
+    assignment().rendezvous_deadline = std::min(start_ + policy().rendezvous, assignment().deadline);
+    return {};
+  }
+
+  // Everything the probe needs. Returns why there can be no check.
+  std::optional<std::string> prepare() {
+    if (assignment().roster.nodes.size() < 2) return "one node: no network between nodes to check";
+    if (auto busy = take_lock()) return busy;
+    auto account = probe_account(policy(), record_.job.uid);
+    if (!account) return describe(account.error());
+    account_ = std::move(*account);
+    if (auto modules = check_modules(policy()); !modules) return describe(modules.error());
+    if (!leads()) return std::nullopt;
+    auto listener = listen_for(run_id().job, policy());
+    if (!listener) return describe(listener.error());
+    listener_ = std::move(*listener);
+    return std::nullopt;
+  }
+
+  std::optional<std::string> take_lock() {
+    auto folder = Folder::open(policy().run_directory, 0755);
+    if (!folder) {
+      remark("no lock: " + describe(folder.error()));
+      return std::nullopt;
+    }
+    folder_ = std::move(*folder);
+    auto lock = try_lock(*folder_, run_id().job);
+    if (!lock) {
+      remark("no lock: " + describe(lock.error()));
+      return std::nullopt;
+    }
+    if (!lock->taken)
+      return fmt::format("another check is running on {}{}", own_name(),
+                         lock->holder ? fmt::format(" (job {})", *lock->holder) : "");
+    lock_ = std::move(lock->file);
+    if (const Remains remains = living_remains(*folder_); !remains.empty())
+      return fmt::format("process {} of an earlier check on {} cannot be ended", remains.front().first,
+                         own_name());
+    return std::nullopt;
+  }
+
+  Outcome measure() {
+    set_limits(assignment().roster.nodes.size());
+    system::become_subreaper();
+    const Time began = system::now();
+    ProbeOrder order;
+    order.program = invocation_.program;
+    order.account = account_;
+    order.assignment = assignment();
+    order.listener = std::move(listener_);
+    order.say = [this, said = std::size_t{0}](const std::string& line) mutable {
+      if (said++ < kMaxSaidAloud) log_.info("probe: " + line);
+    };
+    const auto end = run_probe(std::move(order));
+    record_.phases["probe"] = system::now() - began;
+    if (!end) return start_failed(describe(end.error()));
+    keep_remains(end->remains);
+    lock_.reset();  // the node is quiet again: the next job's check need not wait for our paperwork
+    for (const std::string& line : end->said)
+      record_.remarks.push_back("probe: " + line);
+    return outcome_of(*end, assignment(), system::now() - start_);
+  }
+
+  void keep_remains(const Remains& remains) {
+    if (remains.empty()) return;
+    for (const auto& [pid, start_time] : remains)
+      remark(fmt::format("process {} cannot be ended: no checks on {} while it lives", pid, own_name()));
+    if (!folder_) return;
+    if (auto kept = remember(*folder_, remains); !kept) remark(describe(kept.error()));
+  }
+
+  // Record and notice first: they are there whatever the controller does. Then, on the leader, the comment.
+  int conclude(Outcome outcome) {
+    lock_.reset();
+    listener_.reset();
+    log_.info(outcome.line);
+    record_.verdict = outcome.verdict;
+    record_.line = outcome.line;
+    record_.judged = outcome.judged;
+    record_.report = std::move(outcome.report);
+    const bool annotates = leads() && policy().annotate;
+    record_.action = annotates ? "annotate" : "none";
+    record_.action_result = annotates ? "begun"
+                            : leads() ? "the site has switched it off"
+                                      : "the job's first node annotates";
+    keep_record();
+    write_notice(outcome);
+    if (!annotates) return 0;
+    annotate_job();
+    keep_record();
+    return 0;
+  }
+
+  void keep_record() {
+    record_.took = system::now() - start_;
+    if (auto written = write_record(record_); !written && !record_failed_) {
+      record_failed_ = true;  // said once; the verdict is shown all the same
+      remark("no record: " + describe(written.error()));
+    }
+  }
+
+  void write_notice(const Outcome& outcome) {
+    Notice notice;
+    notice.run = run_id();
+    const auto boot = read_trusted("/proc/sys/kernel/random/boot_id", 64, "");
+    notice.boot_id = boot ? boot->substr(0, boot->find('\n')) : "";
+    notice.leader = leads();
+    notice.line = outcome.line;
+    notice.environment = environment_of(outcome, assignment(), record_path(policy().run_directory, run_id()));
+    auto written = write_notice_file(policy().run_directory, notice, record_.job.uid, record_.job.gid);
+    if (!written) remark("no notice: " + describe(written.error()));
+  }
+
+  void annotate_job() {
+    const Time began = system::now();
+    const Time deadline = std::min(began + kAnnotatePatience, start_ + policy().time + kOverrun);
+    const char* path = std::getenv("PATH");
+    const char* conf = std::getenv("SLURM_CONF");
+    const auto done =
+        annotate(run_id(), record_.line, conf == nullptr ? "" : conf,
+                 fmt::format("{}{}{}", path == nullptr ? "" : path, path == nullptr ? "" : ":", kDefaultPath),
+                 deadline);
+    record_.phases["annotate"] = system::now() - began;
+    record_.action_result = done ? "done" : describe(done.error());
+    if (!done) log_.error("not annotated: " + record_.action_result);
+  }
+
+  const Invocation& invocation_;
+  Time start_ = system::now();
+  Log log_;
+  Record record_;
+  system::Account account_;
+  std::optional<Folder> folder_;
+  system::Descriptor lock_, listener_;
+  bool record_failed_ = false;
+};
+
+// SIGTERM is read in the probe's loop; what comes after it is short and bounded, and not to be cut.
+void block_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP})
+    ::sigaddset(&signals, signal);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);  // NOLINT: a standard macro
+}
+
+}  // namespace
+
+int supervise(const Invocation& invocation) {
+  if (std::getenv("SLURM_JOB_ID") == nullptr) {
+    Log().error(
+        "prolog: no job here: SLURM_JOB_ID is not set (this is called by Slurm's prolog, not by hand)");
+    return static_cast<int>(ExitCode::usage);
+  }
+  if (!invocation.request || switched_off(invocation.config)) return 0;
+  block_signals();
+  ::umask(022);
+  return Check(invocation).run();
+}
+
+}  // namespace netcheck::prolog

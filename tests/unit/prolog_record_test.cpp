@@ -1,0 +1,256 @@
+// Records and notices as files: rotation, and attacks through symbolic links. The folder is the test's own.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "prolog/folder.h"
+#include "prolog/guard.h"
+#include "prolog/record.h"
+#include "system/process.h"
+
+namespace netcheck::prolog {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RunFolder : public testing::Test {
+ protected:
+  RunFolder() {
+    std::string name = (fs::temp_directory_path() / "netcheck-record-XXXXXX").string();
+    EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    base_ = name;
+    run_ = (base_ / "run").string();
+  }
+  ~RunFolder() override { fs::remove_all(base_); }
+
+  [[nodiscard]] Record record(std::uint32_t job) const {
+    Record record;
+    record.job.roster = {{"demo", job, 0}, {"n1", "n2"}, 0};
+    record.job.uid = ::getuid();
+    record.assignment.roster = record.job.roster;
+    record.assignment.policy.run_directory = run_;
+    record.verdict = "inconclusive";
+    record.judged = judge::Inconclusive{judge::Phase::start, {}, "a test", std::nullopt};
+    record.line = "netcheck=inconclusive phase=start reason=\"a test\"";
+    return record;
+  }
+  [[nodiscard]] Notice notice(std::uint32_t job) const {
+    return {{"demo", job, 0}, "0d3ad1b1-0000-4000-8000-000000000000", true, "netcheck=pass", {}};
+  }
+  [[nodiscard]] std::size_t count(const std::string& folder) const {
+    std::size_t count = 0;
+    for ([[maybe_unused]] const auto& entry : fs::directory_iterator(fs::path(run_) / folder))
+      ++count;
+    return count;
+  }
+  // A record of `bytes` that is `seconds` old.
+  void old_file(const std::string& name, std::size_t bytes, int seconds) const {
+    const fs::path path = fs::path(run_) / "records" / name;
+    std::ofstream(path) << std::string(bytes, 'x');
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::seconds(seconds));
+  }
+  static mode_t mode_of(const fs::path& path) {
+    struct stat status {};
+    return ::lstat(path.c_str(), &status) == 0 ? status.st_mode & 07777 : 0;
+  }
+
+  fs::path base_;
+  std::string run_;
+};
+
+std::string content(const fs::path& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST_F(RunFolder, KeepsARecordThatOnlyRootReads) {
+  const auto path = write_record(record(17));
+  ASSERT_TRUE(path) << describe(path.error());
+  EXPECT_EQ(*path, run_ + "/records/demo-17-0.json");
+  EXPECT_EQ(mode_of(*path), 0600u);
+  EXPECT_EQ(mode_of(run_ + "/records"), 0700u);
+  EXPECT_EQ(mode_of(run_), 0755u);
+  const Json value = Json::parse(content(*path));
+  EXPECT_EQ(value.at("schema"), 1);
+  EXPECT_EQ(value.at("job"), 17);
+  EXPECT_EQ(value.at("verdict"), "inconclusive");
+  EXPECT_EQ(value.at("node"), "n1");
+  EXPECT_EQ(value.at("nodes"), Json({"n1", "n2"}));
+}
+
+TEST_F(RunFolder, SurvivesARequestThatIsNoUtf8) {
+  Record odd = record(17);
+  odd.request = "min=\xff\xfe\n";
+  odd.remarks = {"\xc3\x28"};
+  const auto path = write_record(odd);
+  ASSERT_TRUE(path) << describe(path.error());
+  EXPECT_FALSE(Json::parse(content(*path)).is_discarded());
+}
+
+TEST_F(RunFolder, RemovesTheOldestBeyondAThousandRecords) {
+  ASSERT_TRUE(write_record(record(1)));
+  for (int i = 0; i < 999; ++i)
+    old_file("demo-" + std::to_string(1'000 + i) + "-0.json", 10, 10'000 - i);
+  ASSERT_EQ(count("records"), 1'000u);
+  ASSERT_TRUE(write_record(record(2)));
+  EXPECT_EQ(count("records"), 1'000u);
+  EXPECT_FALSE(fs::exists(run_ + "/records/demo-1000-0.json"));  // the oldest
+  EXPECT_TRUE(fs::exists(run_ + "/records/demo-1001-0.json"));
+  EXPECT_TRUE(fs::exists(run_ + "/records/demo-2-0.json"));
+}
+
+TEST_F(RunFolder, RemovesTheOldestBeyond64MiB) {
+  ASSERT_TRUE(write_record(record(1)));
+  old_file("a.json", 33u << 20, 300);
+  old_file("b.json", 31u << 20, 200);  // 64 MiB with a.json; one byte more does not fit
+  ASSERT_TRUE(write_record(record(2)));
+  EXPECT_FALSE(fs::exists(run_ + "/records/a.json"));
+  EXPECT_TRUE(fs::exists(run_ + "/records/b.json"));
+}
+
+TEST_F(RunFolder, SweepsWhatAKilledWriterLeftButNotWhatAnotherIsWriting) {
+  ASSERT_TRUE(write_record(record(1)));
+  old_file(".new-1-demo-9-0.json", 10, 100);
+  old_file(".new-2-demo-9-0.json", 10, 1);
+  ASSERT_TRUE(write_record(record(2)));
+  EXPECT_FALSE(fs::exists(run_ + "/records/.new-1-demo-9-0.json"));
+  EXPECT_TRUE(fs::exists(run_ + "/records/.new-2-demo-9-0.json"));
+}
+
+TEST_F(RunFolder, RefusesAFolderThatIsASymbolicLink) {
+  const fs::path target = base_ / "etc";
+  fs::create_directory(target);
+  fs::create_directory(run_);
+  fs::create_directory_symlink(target, fs::path(run_) / "records");
+  fs::create_directory_symlink(target, fs::path(run_) / "notices");
+  EXPECT_FALSE(write_record(record(17)));
+  EXPECT_FALSE(write_notice_file(run_, notice(17), ::getuid(), ::getgid()));
+  EXPECT_TRUE(fs::is_empty(target));
+}
+
+TEST_F(RunFolder, RefusesARunFolderThatIsASymbolicLink) {
+  const fs::path target = base_ / "etc";
+  fs::create_directory(target);
+  fs::create_directory_symlink(target, run_);
+  const auto written = write_record(record(17));
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().subject, run_);
+  EXPECT_TRUE(fs::is_empty(target));
+}
+
+TEST_F(RunFolder, RefusesAFolderThatOthersCanWriteTo) {
+  fs::create_directory(run_);
+  fs::permissions(run_, fs::perms::all);
+  EXPECT_FALSE(write_record(record(17)));
+}
+
+TEST_F(RunFolder, ReplacesASymbolicLinkByTheFileAndLeavesItsTargetAlone) {
+  const fs::path passwd = base_ / "passwd";
+  std::ofstream(passwd) << "root:x:0:0\n";
+  ASSERT_TRUE(write_record(record(1)));
+  ASSERT_TRUE(write_notice_file(run_, notice(1), ::getuid(), ::getgid()));
+  fs::create_symlink(passwd, fs::path(run_) / "records" / "demo-17-0.json");
+  fs::create_symlink(passwd, fs::path(run_) / "notices" / "17");
+  ASSERT_TRUE(write_record(record(17)));
+  ASSERT_TRUE(write_notice_file(run_, notice(17), ::getuid(), ::getgid()));
+  EXPECT_EQ(content(passwd), "root:x:0:0\n");
+  EXPECT_FALSE(fs::is_symlink(fs::path(run_) / "records" / "demo-17-0.json"));
+  EXPECT_FALSE(fs::is_symlink(fs::path(run_) / "notices" / "17"));
+}
+
+TEST_F(RunFolder, GivesTheNoticeToTheJobsUserAlone) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  ASSERT_TRUE(write_notice_file(run_, notice(17), 12'345, 23'456));
+  struct stat status {};
+  ASSERT_EQ(::stat((run_ + "/notices/17").c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, 12'345u);
+  EXPECT_EQ(status.st_gid, 23'456u);
+  EXPECT_EQ(status.st_mode & 07777u, 0400u);
+  const auto read = read_notice(content(run_ + "/notices/17"));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->line, "netcheck=pass");
+}
+
+TEST_F(RunFolder, TakesAStaleNoticeAway) {
+  ASSERT_TRUE(write_notice_file(run_, notice(17), ::getuid(), ::getgid()));
+  remove_notice(run_, 17);
+  EXPECT_FALSE(fs::exists(run_ + "/notices/17"));
+  remove_notice(run_, 17);  // and none is no error
+}
+
+TEST_F(RunFolder, SaysThatTheDiskIsFullAndKeepsWhatWasThere) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can mount a small filesystem";
+  fs::create_directory(run_);
+  if (::mount("tmpfs", run_.c_str(), "tmpfs", 0, "size=64k,mode=0755") != 0) GTEST_SKIP() << "no mount here";
+  EXPECT_TRUE(write_record(record(1)));
+  std::ofstream(fs::path(run_) / "fill") << std::string(1u << 20, 'x');
+  Record large = record(2);
+  large.remarks = {std::string(60'000, 'x')};
+  const auto written = write_record(large);
+  EXPECT_FALSE(written);
+  if (!written) {
+    EXPECT_EQ(written.error().reason, "No space left on device");
+  }
+  EXPECT_EQ(count("records"), 1u);  // no half of it
+  ::umount2(run_.c_str(), MNT_DETACH);
+}
+
+TEST_F(RunFolder, ReadsOnlyConfigurationThatRootAloneCanChange) {
+  const fs::path config = base_ / "netcheck.toml";
+  EXPECT_EQ(read_trusted(config.string(), 100, "none").value(), "none");
+  std::ofstream(config) << "[check]\n";
+  fs::permissions(config, fs::perms(0644));
+  EXPECT_EQ(read_trusted(config.string(), 100, "none").value(), "[check]\n");
+  EXPECT_FALSE(read_trusted(config.string(), 4, "none"));  // too large
+  fs::permissions(config, fs::perms(0664));
+  EXPECT_FALSE(read_trusted(config.string(), 100, "none"));
+  fs::permissions(config, fs::perms(0644));
+  fs::permissions(base_, fs::perms::all);
+  EXPECT_FALSE(read_trusted(config.string(), 100, "none"));
+  fs::permissions(base_, fs::perms::owner_all);
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(config.c_str(), 12'345, 0), 0);
+    EXPECT_FALSE(read_trusted(config.string(), 100, "none"));
+  }
+  EXPECT_FALSE(read_trusted(base_.string(), 100, "none"));  // a folder
+}
+
+TEST_F(RunFolder, LetsOneCheckInAtATimeAndNamesItsJob) {
+  const auto folder = Folder::open(run_, 0755);
+  ASSERT_TRUE(folder);
+  {
+    const auto first = try_lock(*folder, 17);
+    ASSERT_TRUE(first);
+    EXPECT_TRUE(first->taken);
+    const auto second = try_lock(*folder, 18);
+    ASSERT_TRUE(second);
+    EXPECT_FALSE(second->taken);
+    EXPECT_EQ(second->holder, 17u);
+  }
+  EXPECT_TRUE(try_lock(*folder, 18)->taken);
+}
+
+TEST_F(RunFolder, RemembersAProcessOnlyWhileItLives) {
+  const auto folder = Folder::open(run_, 0755);
+  ASSERT_TRUE(folder);
+  EXPECT_TRUE(living_remains(*folder).empty());
+  const pid_t self = ::getpid();
+  const std::uint64_t started = system::start_time_of(self).value();
+  // Ourselves, and one that had our pid before us.
+  ASSERT_TRUE(remember(*folder, {{self, started}, {self, started - 1}}));
+  EXPECT_THAT(living_remains(*folder), testing::ElementsAre(std::pair(self, started)));
+  ASSERT_TRUE(folder->write("stuck", std::to_string(self) + " 1\n", 0600, {::geteuid(), ::getegid()}));
+  EXPECT_TRUE(living_remains(*folder).empty());
+  EXPECT_FALSE(fs::exists(run_ + "/stuck"));
+}
+
+}  // namespace
+}  // namespace netcheck::prolog
