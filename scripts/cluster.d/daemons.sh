@@ -179,12 +179,16 @@ daemon_main() {
   esac
 }
 
-# running, paused or stopped.
+# daemon_state NODE DAEMON… : a line for each: running, paused or stopped.
 daemon_state() {
+  local node=$1
+  shift
   # shellcheck disable=SC2016 # for the node's own shell
-  inside "$1" sh -c '
-    state=$(sed -n "s/^State:\t\(.\).*/\1/p" "/proc/$(cat "/run/daemons/$1.pid")/status" 2>/dev/null)
-    case $state in "" | [XZ]) echo stopped ;; [Tt]) echo paused ;; *) echo running ;; esac' sh "$2" 2>/dev/null
+  inside "$node" sh -c '
+    for name; do
+      state=$(sed -n "s/^State:\t\(.\).*/\1/p" "/proc/$(cat "/run/daemons/$name.pid")/status")
+      case $state in "" | [XZ]) echo stopped ;; [Tt]) echo paused ;; *) echo running ;; esac
+    done' sh "$@" 2>/dev/null
 }
 
 key_main() {

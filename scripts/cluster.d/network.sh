@@ -242,7 +242,8 @@ link_main() {
   for rail in $rail_list; do in_fabric ip link set "${node}e$rail" "$2"; done
 }
 
-# up or down, as the bridge's port has it.
-link_state() {
-  if in_fabric ip -o link show "${1}e$2" 2>/dev/null | grep -q '[<,]UP[,>]'; then echo up; else echo down; fi
-}
+# Prints the bridges' ports that are plugged, for link_state.
+plugged_ports() { in_fabric ip -o link show up 2>/dev/null | sed -n 's/^[0-9]*: \([^@:]*\).*/\1/p'; }
+
+# link_state NODE RAIL PORTS : up or down.
+link_state() { if grep -qx "${1}e$2" <<<"$3"; then echo up; else echo down; fi; }
