@@ -3,7 +3,8 @@
 //
 // A node's score is its best edge: one good edge exonerates it. An edge is slow below τ of its rail, which
 // compares nodes of one class of hardware only:
-//   τ = min(max(site's floor per rail, 0.8 × median score), median score - 6 × spread of the good edges)
+//   τ = min(max(site's floor per rail, 0.8 × median score), median score - 6 to 20 × spread of the good
+//   edges)
 #pragma once
 
 #include <cstdint>
@@ -53,7 +54,7 @@ class Standings {
   [[nodiscard]] const std::vector<Path>& paths() const { return paths_; }
   [[nodiscard]] bool slow(const Path& path, double bits_per_second) const;
   [[nodiscard]] bool slow(const Path& path) const { return slow(path, path.best); }
-  /// Below τ and below half of the median: a single edge has no second measurement to excuse it.
+  /// Below τ and below 0.4 of the median: a single edge has no second measurement to excuse it.
   [[nodiscard]] bool very_slow(const Path& path) const;
   /// Whether the two nodes have been a pair, either way.
   [[nodiscard]] bool met(std::uint32_t a, std::uint32_t b) const;
@@ -71,7 +72,7 @@ class Standings {
   void drop_brief();
   [[nodiscard]] bool counts(const Path& path) const;
   [[nodiscard]] std::size_t slot(std::uint32_t node, Direction way, std::uint32_t lane) const;
-  [[nodiscard]] double spread_of_good(std::size_t kind, std::uint32_t lane, double least) const;
+  [[nodiscard]] double noise_of_good(std::size_t kind, std::uint32_t lane, double least) const;
 
   std::uint32_t lanes_;
   std::vector<std::size_t> kinds_;  ///< class of hardware by node
