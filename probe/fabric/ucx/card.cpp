@@ -1,0 +1,46 @@
+// A node's card as CBOR.
+#include "fabric/ucx/card.h"
+
+#include "contract/wire.h"
+
+namespace netcheck::fabric::ucx {
+
+namespace {
+
+constexpr std::size_t kMaxLanes = 256;          // as in the frames that carry cards
+constexpr std::size_t kMaxAddress = 16 * 1024;  // a worker with RDMA transports has some hundred bytes
+constexpr std::size_t kMaxVersion = 32;
+
+std::string minor_of(const std::string& version) {
+  return version.substr(0, version.find('.', version.find('.') + 1));
+}
+
+}  // namespace
+
+Bytes encode(const Card& card) {
+  Json addresses = Json::array();
+  for (const auto& address : card.addresses)
+    addresses.push_back(bytes_to_json(address));
+  return to_cbor({{"version", card.version}, {"addresses", std::move(addresses)}});
+}
+
+Result<Card> decode_card(const Bytes& frame, const std::string& from) {
+  return read_frame(frame, from, [](const Json& value) {
+    const Fields fields(value, "card");
+    Card card{fields.text("version", kMaxVersion), {}};
+    for (const auto& entry : fields.array("addresses", kMaxLanes)) {
+      if (!entry.is_binary() || entry.get_binary().empty() || entry.get_binary().size() > kMaxAddress)
+        throw Malformed{"card: an address is no address"};
+      const auto& raw = entry.get_binary();
+      const auto* first = reinterpret_cast<const std::byte*>(raw.data());
+      card.addresses.emplace_back(first, first + raw.size());
+    }
+    return card;
+  });
+}
+
+bool speak_together(const std::string& one, const std::string& other) {
+  return minor_of(one) == minor_of(other);
+}
+
+}  // namespace netcheck::fabric::ucx

@@ -1,0 +1,128 @@
+// The executor: runs one rank's rounds of one batch over UCX, warm-up, barrier and timed operations, without
+// ever waiting. Used by RankRun.
+//
+// A course is a sequence of steps: each operation's rounds, the barrier's rounds between warm-up and timing.
+// A step ends when its sends and receives are complete; then the next begins. Receives are posted some steps
+// ahead, so that what arrives early goes straight to its place and never fills UCX's memory.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fabric/ucx/lane.h"
+#include "fabric/ucx/tag.h"
+#include "measure/schedule.h"
+
+namespace netcheck::fabric::ucx {
+
+struct Plan {
+  std::uint32_t team = 0, batch = 0, rank = 0;
+  Type type = Type::f32;
+  std::vector<Round> rounds;  ///< of one operation
+  std::vector<Round> gate;    ///< the barrier: only who sends to whom counts
+  std::uint32_t warmup = 0, iterations = 0;
+  /// A rank that only sends could run ahead without end, and its data pile up at the receiver: receivers then
+  /// return a credit for each operation, and senders stay two ahead at most.
+  bool credits = false;
+};
+
+/// A course that failed: what UCX said and about whom.
+struct Breakdown {
+  ucs_status_t status = UCS_OK;
+  std::optional<std::uint32_t> node;  ///< the peer's, where it is about one
+  std::string detail;
+};
+
+class Course : public Poster {
+ public:
+  using Reach = std::function<Peer&(std::uint32_t rank)>;
+  struct Memory {
+    std::span<std::byte> work, landing;
+  };
+  Course(Lane& lane, Plan plan, Memory memory, Reach reach);
+
+  /// Moves on as far as it goes. True when anything moved.
+  bool step();
+  /// Every operation complete, nothing under way.
+  [[nodiscard]] bool over() const { return !breakdown_ && current_ == total() && under_way_ == 0; }
+  [[nodiscard]] const std::optional<Breakdown>& breakdown() const { return breakdown_; }
+  /// No send or receive under way: the memory may go.
+  [[nodiscard]] bool quiet() const { return under_way_ == 0; }
+  /// Takes back the receives. Sends end when UCX lets go of them.
+  void cancel();
+  /// The connection to `peer` broke.
+  void broke(const Peer& peer);
+  /// Operations completed, warm-up included.
+  [[nodiscard]] std::uint64_t operations() const { return operations_; }
+  /// Stops once `count` operations are complete, until release(): for a look at the result in between.
+  void hold_at(std::uint64_t count) { hold_at_ = count; }
+  void release() { hold_at_.reset(); }
+  [[nodiscard]] bool held() const { return hold_at_ && operations_ == *hold_at_; }
+
+  [[nodiscard]] const std::vector<Ns>& done() const { return done_; }
+  [[nodiscard]] std::uint64_t received() const { return received_; }
+
+  void completed(Post& post, ucs_status_t status, std::size_t bytes) override;
+
+ private:
+  struct Step {
+    std::size_t sends = 0, receives = 0;  // under way
+    bool sent = false;
+    std::size_t staged = 0;                             // of its staging slot, given to receives
+    std::vector<std::pair<Piece, std::byte*>> arrived;  // to be added: where to, and where it lies
+  };
+
+  [[nodiscard]] std::uint64_t total() const;
+  [[nodiscard]] std::uint64_t gate_begin() const { return plan_.warmup * plan_.rounds.size(); }
+  [[nodiscard]] bool in_gate(std::uint64_t step) const;
+  [[nodiscard]] std::size_t round_index(std::uint64_t step) const;
+  [[nodiscard]] const Round& round(std::uint64_t step) const;
+  [[nodiscard]] bool may_receive_ahead(std::uint64_t step) const;
+  void connect();
+  void post_receives();
+  void post_receives_of(std::uint64_t step);
+  void post_sends_of(std::uint64_t step);
+  void add_arrived(Step& step);
+  void finish_step();
+  void finish_operation();
+  [[nodiscard]] bool may_begin();
+  void expect_credits(std::uint64_t operation);
+  void give_credits(std::uint64_t operation);
+
+  void send(Kind kind, std::uint32_t to, std::span<std::byte> bytes, std::uint64_t step);
+  void receive(Kind kind, std::uint32_t from, std::span<std::byte> bytes, std::uint64_t step,
+               std::int64_t target = -1);
+  Post& take_post(Kind kind, std::span<std::byte> bytes, std::uint64_t step);
+  void fail(ucs_status_t status, const Peer* peer);
+
+  Lane& lane_;
+  Plan plan_;
+  Memory memory_;
+  Reach reach_;
+  bool adds_ = false;
+  std::vector<std::byte> staging_;  // two slots: what is to be added arrives here
+  std::size_t slot_ = 0;            // bytes of one
+  std::vector<std::uint32_t> senders_,
+      receivers_;  // with credits: who sends to this rank, and to whom it does
+  std::map<std::uint64_t, std::size_t> credits_due_;  // by operation
+
+  std::uint64_t current_ = 0, operations_ = 0;
+  std::optional<std::uint64_t> hold_at_;
+  std::deque<Step> steps_;  // from current_ on: those whose receives are posted
+  std::deque<Post> posts_;
+  std::vector<Post*> free_;
+  std::map<std::uint32_t, Peer*> partners_;  // by rank: who is sent to or received from
+  std::size_t under_way_ = 0, receives_posted_ = 0;
+  bool began_ = false;  // the operation that begins at current_ has its credits asked for
+  Time started_{};
+  std::vector<Ns> done_;
+  std::uint64_t received_ = 0;
+  std::optional<Breakdown> breakdown_;
+};
+
+}  // namespace netcheck::fabric::ucx
