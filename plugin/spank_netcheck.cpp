@@ -2,7 +2,9 @@
 // and srun as the submitting user, in slurmd and slurmstepd as root.
 //
 // Every callback returns 0 (but the refusal of a malformed option): a node whose prolog or step fails in here
-// would be drained, or its job lost, for the sake of a check. Nothing throws out of a callback.
+// would be drained, or its job lost, for the sake of a check. Nothing throws out of a callback: each is one
+// call of harmless(), which is noexcept. They cannot be declared so themselves, since spank.h declares them
+// first.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -20,6 +22,7 @@
 #define NETCHECK_EXPORT __attribute__((visibility("default")))
 
 extern "C" {
+// NOLINTBEGIN(readability-identifier-naming): Slurm looks these names up.
 // SPANK_PLUGIN() of spank.h would give these internal linkage in C++.
 extern const char plugin_name[] NETCHECK_EXPORT;
 extern const char plugin_type[] NETCHECK_EXPORT;
@@ -29,6 +32,7 @@ const char plugin_name[] = "netcheck";
 const char plugin_type[] = "spank";
 const unsigned int plugin_version = SLURM_VERSION_NUMBER;
 const unsigned int spank_plugin_version = 1;
+// NOLINTEND(readability-identifier-naming)
 }
 
 namespace netcheck::plugin {
@@ -145,7 +149,7 @@ using namespace netcheck::plugin;  // NOLINT(google-build-using-namespace): the 
 
 extern "C" {
 
-NETCHECK_EXPORT int slurm_spank_init(spank_t spank, int /*count*/, char** /*arguments*/) noexcept {
+NETCHECK_EXPORT int slurm_spank_init(spank_t spank, int /*count*/, char** /*arguments*/) {
   return harmless([&] {
     switch (spank_context()) {
       case S_CTX_LOCAL:
@@ -162,7 +166,7 @@ NETCHECK_EXPORT int slurm_spank_init(spank_t spank, int /*count*/, char** /*argu
   });
 }
 
-NETCHECK_EXPORT int slurm_spank_init_post_opt(spank_t spank, int count, char** arguments) noexcept {
+NETCHECK_EXPORT int slurm_spank_init_post_opt(spank_t spank, int count, char** arguments) {
   return harmless([&] {
     switch (spank_context()) {
       case S_CTX_LOCAL:
@@ -177,17 +181,17 @@ NETCHECK_EXPORT int slurm_spank_init_post_opt(spank_t spank, int count, char** a
   });
 }
 
-NETCHECK_EXPORT int slurm_spank_user_init(spank_t spank, int /*count*/, char** /*arguments*/) noexcept {
+NETCHECK_EXPORT int slurm_spank_user_init(spank_t spank, int /*count*/, char** /*arguments*/) {
   return harmless([&] {
     if (spank_context() == S_CTX_REMOTE) tell_the_user(spank);
   });
 }
 
-NETCHECK_EXPORT int slurm_spank_job_prolog(spank_t spank, int count, char** arguments) noexcept {
+NETCHECK_EXPORT int slurm_spank_job_prolog(spank_t spank, int count, char** arguments) {
   return harmless([&] { prolog(spank, count, arguments); });
 }
 
-NETCHECK_EXPORT int slurm_spank_job_epilog(spank_t spank, int count, char** arguments) noexcept {
+NETCHECK_EXPORT int slurm_spank_job_epilog(spank_t spank, int count, char** arguments) {
   return harmless([&] { epilog(spank, count, arguments); });
 }
 }
