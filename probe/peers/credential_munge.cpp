@@ -144,7 +144,8 @@ class Munge final : public Credential {
 
   /// Is anybody there? Asked first, and again after a failure: on a socket that a dead munged left behind,
   /// libmunge tries ten times over 2.25 s (measured, 0.5.15), longer than a rendezvous can wait for the
-  /// words.
+  /// words. Asked with a datagram socket, which a living stream listener refuses by its type (EPROTOTYPE)
+  /// without hearing of it: a connection that says nothing would be a line in munged's log.
   [[nodiscard]] Result<void> reach() {
     if (reached_) return {};
     const auto absent = [this](const char* why) {
@@ -155,12 +156,12 @@ class Munge final : public Credential {
     address.sun_family = AF_UNIX;
     if (socket_.size() >= sizeof address.sun_path) return absent("the path is too long for a socket");
     std::memcpy(address.sun_path, socket_.c_str(), socket_.size());
-    const system::Descriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!probe) return absent(std::strerror(errno));
+    const system::Descriptor asking(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!asking) return absent(std::strerror(errno));
     const auto* raw = reinterpret_cast<const sockaddr*>(&address);
-    // EAGAIN: somebody listens, too busy to take one more now.
-    if (::connect(probe.get(), raw, sizeof address) != 0 && errno != EAGAIN)
+    if (::connect(asking.get(), raw, sizeof address) != 0 && errno != EPROTOTYPE) {
       return absent(std::strerror(errno));
+    }
     reached_ = true;
     return {};
   }

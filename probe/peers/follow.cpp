@@ -82,6 +82,8 @@ class Following final : public Peers {
   void begin(const std::vector<std::string>& addresses);
   void connect(std::size_t index);
   void connected(std::size_t index);
+  void refused(std::size_t index);
+  void rest(std::size_t index);
   void seal();
   void sealed(const Nonce& nonce, Result<std::string> token);
   void say_hello(std::size_t index);
@@ -206,12 +208,17 @@ void Following::fail_trial(std::size_t index, const std::string& why, bool tell_
     trial.connection->send(encode(Greeting{Greeting::Kind::refusal, roster_.self, why}));
   }
   close(trial);
+  rest(index);
+  tell(trial.endpoint, why);
+}
+
+/// Until the next attempt.
+void Following::rest(std::size_t index) {
+  Trial& trial = trials_[index];
   // A quarter of jitter: a thousand followers of one late leader need not knock in step.
   const Ns jitter(randombytes_uniform(static_cast<std::uint32_t>(trial.pause.count() / 4)));
-  const Ns pause = trial.pause + jitter;
+  set_timer(index, trial.pause + jitter, &Following::connect);
   trial.pause = std::min(trial.pause * 3 / 2, kLongestPause);
-  set_timer(index, pause, &Following::connect);
-  tell(trial.endpoint, why);
 }
 
 void Following::connect(std::size_t index) {
@@ -232,15 +239,8 @@ void Following::connected(std::size_t index) {
   int error = 0;
   socklen_t size = sizeof error;
   ::getsockopt(trial.socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error != 0) {
-    if (error == ECONNREFUSED && system::now() < start_ + kQuiet) {
-      close(trial);
-      set_timer(index, trial.pause, &Following::connect);
-      trial.pause = std::min(trial.pause * 3 / 2, kLongestPause);
-      return;
-    }
-    return fail_trial(index, error == ECONNREFUSED ? "nobody listens there" : std::strerror(error));
-  }
+  if (error == ECONNREFUSED) return refused(index);
+  if (error != 0) return fail_trial(index, std::strerror(error));
   loop_.forget(trial.socket.get());
   loop_.cancel(trial.timer);
   trial.connection = std::make_unique<Connection>(loop_, std::move(trial.socket), kMaxHello);
@@ -249,6 +249,17 @@ void Following::connected(std::size_t index) {
   trial.stage = Stage::wanting;
   if (stock_) return say_hello(index);
   seal();
+}
+
+/// Nobody listens: usual on the ports that the leader did not take, and on all of them until its prolog
+/// begins.
+void Following::refused(std::size_t index) {
+  Trial& trial = trials_[index];
+  close(trial);
+  rest(index);
+  if (system::now() < start_ + kQuiet) return;
+  tell(host_of(trial.address),
+       fmt::format("nobody listens yet on some or all of ports {} to {}", ports_.front(), ports_.back()));
 }
 
 void Following::seal() {
@@ -320,17 +331,8 @@ void Following::heard(std::size_t index, const Bytes& frame) {
 
 void Following::opened(std::size_t index, const Result<Opened>& result) {
   if (!result) return fail_trial(index, describe(result.error()), true);
-  if (result->uid != ::geteuid()) {
-    return fail_trial(index,
-                      fmt::format("its welcome is sealed by uid {}, not by the probe's account (uid {})",
-                                  result->uid, ::geteuid()),
-                      true);
-  }
-  const auto welcome = decode_welcome(result->payload);
+  const auto welcome = believe_welcome(*result, ::geteuid(), roster_, trials_[index].nonce);
   if (!welcome) return fail_trial(index, describe(welcome.error()), true);
-  if (const auto fits = check(*welcome, roster_, trials_[index].nonce); !fits) {
-    return fail_trial(index, describe(fits.error()), true);
-  }
   win(index, welcome->key);
 }
 

@@ -85,6 +85,13 @@ Result<void> check_ends(const Message& message, const Roster& roster, std::strin
   return {};
 }
 
+Result<void> check_account(const Opened& opened, uid_t own, std::string_view what) {
+  if (opened.uid == own) return {};
+  return fail("accept a", std::string(what),
+              fmt::format("it is sealed by uid {}, not by the probe's account (uid {})", opened.uid, own),
+              "the probe's account needs the same uid on every node");
+}
+
 template <typename T>
 T random_bytes() {
   T result;
@@ -158,6 +165,22 @@ Result<void> check(const Welcome& welcome, const Roster& roster, const Nonce& no
     return fail("accept a", "welcome", "it answers another hello", "a replayed one");
   }
   return {};
+}
+
+Result<Hello> believe_hello(const Opened& opened, uid_t own, const Roster& roster) {
+  if (auto account = check_account(opened, own, "hello"); !account) return tl::unexpected(account.error());
+  auto hello = decode_hello(opened.payload);
+  if (!hello) return hello;
+  if (auto fits = check(*hello, roster); !fits) return tl::unexpected(fits.error());
+  return hello;
+}
+
+Result<Welcome> believe_welcome(const Opened& opened, uid_t own, const Roster& roster, const Nonce& nonce) {
+  if (auto account = check_account(opened, own, "welcome"); !account) return tl::unexpected(account.error());
+  auto welcome = decode_welcome(opened.payload);
+  if (!welcome) return welcome;
+  if (auto fits = check(*welcome, roster, nonce); !fits) return tl::unexpected(fits.error());
+  return welcome;
 }
 
 Bytes encode(const Greeting& greeting) {

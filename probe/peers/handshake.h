@@ -11,6 +11,7 @@
 #include "contract/error.h"
 #include "contract/job.h"
 #include "contract/units.h"
+#include "peers/credential.h"
 
 namespace netcheck::peers {
 
@@ -63,6 +64,12 @@ struct Welcome {
 [[nodiscard]] Result<void> check(const Hello& hello, const Roster& roster);
 /// On a follower: the same for a welcome, which must answer `nonce`.
 [[nodiscard]] Result<void> check(const Welcome& welcome, const Roster& roster, const Nonce& nonce);
+
+/// A credential that has opened, all the way to something that may be believed: sealed by the account `own`,
+/// well-formed, and passing check().
+[[nodiscard]] Result<Hello> believe_hello(const Opened& opened, uid_t own, const Roster& roster);
+[[nodiscard]] Result<Welcome> believe_welcome(const Opened& opened, uid_t own, const Roster& roster,
+                                              const Nonce& nonce);
 
 /// The one plain frame each way around a credential. Nothing in it is believed: `claim` and `text` are for
 /// the log, `token` proves itself.

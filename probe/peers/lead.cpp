@@ -280,13 +280,8 @@ void Leading::opened(std::uint64_t id, const Result<Opened>& result) {
   if (guest == nullptr) return;
   if (!guest->connection) return forget(id);
   if (!result) return refuse(id, describe(result.error()));
-  if (result->uid != ::geteuid()) {
-    return refuse(id, fmt::format("its hello is sealed by uid {}, not by the probe's account (uid {})",
-                                  result->uid, ::geteuid()));
-  }
-  const auto hello = decode_hello(result->payload);
+  const auto hello = believe_hello(*result, ::geteuid(), roster_);
   if (!hello) return refuse(id, describe(hello.error()));
-  if (const auto fits = check(*hello, roster_); !fits) return refuse(id, describe(fits.error()));
   guest->node = hello->sender;
   guest->from = fmt::format("{} ({})", roster_.nodes[guest->node], guest->host);
   if (proved_[guest->node]) return refuse(id, "this node has proved itself before: one proof per check");

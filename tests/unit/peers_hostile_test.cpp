@@ -222,7 +222,7 @@ TEST_F(PeersHostile, AWelcomeSealedByAnotherAccountIsRefused) {
   const auto one =
       follow(loop, *theirs, roster(1), "n1", {number}, true, system::now() + 20s, following.sink());
   ASSERT_TRUE(until([&] { return leading.dropped("it cannot join") && following.count<Dropped>() > 0; }));
-  EXPECT_TRUE(following.dropped("its welcome is sealed by uid")) << following.told();
+  EXPECT_TRUE(following.dropped("accept a welcome: it is sealed by uid")) << following.told();
   EXPECT_EQ(following.count<Proven>() + leading.count<Proven>(), 0U);
 }
 
