@@ -25,18 +25,19 @@ command_of() {
   esac
 }
 
-# Whether DAEMON of NODE answers; run inside the node.
+# Whether DAEMON of NODE answers; 3 if it has ended. Run inside the node.
 # shellcheck disable=SC2016 # for the node's own shell
 readonly kAnswers='
   name=$1
-  kill -0 "$(cat "/run/daemons/$name.pid")" || exit 1
+  pid=$(cat "/run/daemons/$name.pid") && [ -n "$pid" ] || exit 1
+  kill -0 "$pid" || exit 3
   case $name in
     munged) timeout 5 munge -n -o /dev/null ;;
     mariadbd) timeout 5 mariadb-admin --no-defaults ping ;;
     slurmdbd) ss -Hltn "sport = :6819" | grep -q . ;;
     slurmctld) timeout 5 scontrol ping | grep -q "is UP" ;;
     slurmd) ss -Hltn "sport = :6818" | grep -q . ;;
-  esac'
+  esac || exit 1'
 
 answers() { inside "$1" sh -c "$kAnswers" sh "$2"; }
 

@@ -16,24 +16,27 @@ usage_error() {
   exit 2
 }
 
-# wait_for SECONDS WHAT LOG COMMAND… : until COMMAND succeeds. Past the deadline it says what did not
-# happen and shows the end of LOG ('' for none). Waits are generous: a busy machine is no failure.
+# wait_for SECONDS WHAT LOG COMMAND… : until COMMAND succeeds. Past the deadline, or when COMMAND exits
+# with 3 (it never will), it says what did not happen and shows the end of LOG ('' for none). Waits
+# are generous: a busy machine is no failure.
 wait_for() {
-  local seconds=$1 what=$2 log=$3 deadline
+  local seconds=$1 what=$2 log=$3 deadline status
   shift 3
   deadline=$((SECONDS + seconds))
-  until "$@" >/dev/null 2>&1; do
+  while :; do
+    status=0
+    "$@" >/dev/null 2>&1 || status=$?
+    ((status)) || return 0
     kill -0 $$ 2>/dev/null || exit 1 # the command that this is a part of was killed: give way
-    if ((SECONDS >= deadline)); then
-      say "waited $seconds s in vain for: $what"
-      if [[ -s $log ]]; then
-        say "the end of $log:"
-        tail -n 8 "$log" >&2
-      fi
-      return 1
-    fi
+    ((status != 3 && SECONDS < deadline)) || break
     sleep 0.1
   done
+  if ((status == 3)); then say "it ended at once: $what"; else say "waited $seconds s in vain for: $what"; fi
+  if [[ -s $log ]]; then
+    say "the end of $log:"
+    tail -n 8 "$log" >&2
+  fi
+  return 1
 }
 
 # Runs FUNCTION for each NODE at once and fails if one of them failed.

@@ -70,11 +70,16 @@ start_node() {
   disown
 }
 
+# Whether NODE has laid out its mounts; 3 if it has said something and ended.
+laid_out() {
+  [[ ! -e $dir/nodes/$1/ready ]] || return 0
+  if [[ -s $(log_of "$1" init) && -z $(anchors "NODE=$1") ]]; then return 3; else return 1; fi
+}
+
 # Waits until NODE has laid out its mounts and writes down the pid of its first process.
 settle_node() {
   local node=$1 pid
-  wait_for 60 "node $node to set itself up" "$(log_of "$node" init)" test -e "$dir/nodes/$node/ready" ||
-    return 1
+  wait_for 60 "node $node to set itself up" "$(log_of "$node" init)" laid_out "$node" || return 1
   for pid in $(anchors "NODE=$node"); do
     if [[ $(sed -n 's/^NSpid:.*\t//p' "/proc/$pid/status" 2>/dev/null) == 1 ]]; then
       echo "$pid" >"$dir/state/$node.pid"
