@@ -37,7 +37,7 @@ struct Doing {
   std::string transport;
 };
 
-enum class Stage { rendezvous, opening, inviting, connecting, measuring, closed };
+enum class Stage { rendezvous, opening, inviting, connecting, measuring, dismissing, closed };
 
 template <typename... Handlers>
 struct Overloaded : Handlers... {
@@ -74,11 +74,13 @@ struct Leader::State {
   // --- rendezvous: every node says who it is ------------------------------------------------------------
 
   void hear(std::uint32_t node, Present said, Time now) {
+    if (stage == Stage::dismissing) return dismiss(node);
     if (stage != Stage::rendezvous || present.contains(node)) return;
     end = std::min(end, now + said.remaining - kClosing);
     gather.deadline = std::min(gather.deadline, end);
-    if (auto unlike = difference(assignment, node, said)) return refuse(*unlike, now);
+    const auto unlike = difference(assignment, node, said);
     present.emplace(node, std::move(said));
+    if (unlike) return refuse(*unlike, now);
     if (assignment.roster.nodes.size() < 2) return refuse("a job of one node has no network to measure", now);
     if (complete(node)) await_fabrics(now);
   }
@@ -188,7 +190,7 @@ struct Leader::State {
   }
 
   void hear(std::uint32_t node, Answer said, Time now) {
-    if (stage < Stage::inviting || stage == Stage::closed || !answers(node, said.step)) return;
+    if (stage < Stage::inviting || stage > Stage::measuring || !answers(node, said.step)) return;
     if (auto why = misfit(said, node, doing.batches[node], teams)) return lose(node, *why, now);
     if (stage == Stage::inviting && !said.outcome.trouble) return lose(node, "it sent no cards", now);
     said.outcome.detail = printable(said.outcome.detail);
@@ -214,7 +216,8 @@ struct Leader::State {
   // --- what may come between ----------------------------------------------------------------------------
 
   void tick(Time now) {
-    if (stage == Stage::closed || now < wake()) return;
+    if (now < wake()) return;
+    if (stage == Stage::dismissing) return finish();
     const std::string why = stage == Stage::rendezvous ? last_heed : "no answer in time";
     for (const std::uint32_t node : gather.awaited)
       report.history.missing.push_back({.node = node, .phase = report.reached, .detail = why});
@@ -222,15 +225,19 @@ struct Leader::State {
   }
 
   void lose(std::uint32_t node, const std::string& why, Time now) {
-    if (stage == Stage::closed) return;
+    if (stage == Stage::dismissing) return;
     report.history.missing.push_back({.node = node, .phase = report.reached, .detail = printable(why)});
     close(now);
   }
 
   void refuse(const std::string& why, Time now) {
-    if (stage == Stage::closed) return;
     report.history.refusal = printable(why, 512);
     close(now);
+  }
+
+  void interrupt(const std::string& why, Time now) {
+    if (stage != Stage::dismissing) refuse(why, now);
+    if (stage == Stage::dismissing) finish();
   }
 
   void heed(const std::string& text) {
@@ -241,7 +248,6 @@ struct Leader::State {
   // --- close: the verdict, to everyone --------------------------------------------------------------------
 
   void close(Time now) {
-    stage = Stage::closed;
     report.phases[std::string(judge::name(report.reached))] += now - phase_began;
     if (present.contains(0)) report.inventory = present.at(0).inventory;
     const judge::Verdict verdict = judge::decide(report.plan, report.history);
@@ -249,8 +255,24 @@ struct Leader::State {
     report.line = judge::line(verdict, report.plan, now - start);
     if (const auto* inconclusive = std::get_if<judge::Inconclusive>(&verdict))
       report.reason = inconclusive->reason;
-    for (const std::uint32_t node : everyone())
+    const bool all_met = stage != Stage::rendezvous || now >= gather.deadline;
+    stage = Stage::dismissing;
+    for (const std::uint32_t node : all_met ? everyone() : nodes_of(present)) {
       send(node, Close{.verdict = report.claimed, .line = report.line});
+      gather.awaited.erase(node);
+    }
+    if (gather.awaited.empty()) finish();
+  }
+
+  /// Who comes to a rendezvous that is already decided is told so, rather than left to wonder where the
+  /// leader is.
+  void dismiss(std::uint32_t node) {
+    send(node, Close{.verdict = report.claimed, .line = report.line});
+    if (complete(node)) finish();
+  }
+
+  void finish() {
+    if (std::exchange(stage, Stage::closed) == Stage::closed) return;
     actions.emplace_back(Finish{std::move(report)});
   }
 
@@ -322,7 +344,7 @@ std::vector<LeaderAction> Leader::on(LeaderEvent event, Time now) {
                         },
                         [&](NodeGone& gone) { state.lose(gone.node, gone.why, now); },
                         [&](Heed& heed) { state.heed(heed.text); },
-                        [&](Interrupted& interrupted) { state.refuse(interrupted.why, now); },
+                        [&](Interrupted& interrupted) { state.interrupt(interrupted.why, now); },
                         [&](Tick&) { state.tick(now); }},
              event);
   return std::exchange(state.actions, {});

@@ -9,7 +9,8 @@
 //     measure    Run → Answers
 //   close        judge::decide → Close to all → Report
 //
-// A node that falls silent or goes away is Missing, and that ends the check at once, wherever it is.
+// A node that falls silent or goes away is Missing, and that ends the check at once, wherever it is. What is
+// decided before all have come is told to the others as they come, until the rendezvous is over.
 #pragma once
 
 #include <memory>
