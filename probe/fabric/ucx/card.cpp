@@ -29,7 +29,7 @@ Result<Card> decode_card(const Bytes& frame, const std::string& from) {
     const Fields fields(value, "card");
     Card card{fields.text("version", kMaxVersion), {}};
     for (const auto& entry : fields.array("addresses", kMaxLanes)) {
-      if (!entry.is_binary() || entry.get_binary().empty() || entry.get_binary().size() > kMaxAddress)
+      if (!entry.is_binary() || entry.get_binary().size() > kMaxAddress)
         throw Malformed{"card: an address is no address"};
       const auto& raw = entry.get_binary();
       const auto* first = reinterpret_cast<const std::byte*>(raw.data());

@@ -12,7 +12,7 @@ namespace netcheck::fabric::ucx {
 
 struct Card {
   std::string version;           ///< of UCX, "1.13.1"
-  std::vector<Bytes> addresses;  ///< by lane
+  std::vector<Bytes> addresses;  ///< by lane; empty: the lane is down
 };
 
 [[nodiscard]] Bytes encode(const Card& card);

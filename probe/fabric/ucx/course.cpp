@@ -89,6 +89,7 @@ const Round& Course::round(std::uint64_t step) const {
 }
 
 bool Course::step() {
+  if (lane_.down()) return false;  // until the batch is given up: no bytes
   bool moved = false;
   if (partners_.empty()) connect();
   while (!breakdown_ && current_ < total() && !held()) {

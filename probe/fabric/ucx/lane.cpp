@@ -2,6 +2,10 @@
 #include "fabric/ucx/lane.h"
 
 #include <fmt/format.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -43,6 +47,18 @@ bool is_device_name(const std::string& device) {
   constexpr std::size_t kMaxDevice = 80;  // IBV_SYSFS_NAME_MAX and a port
   return !device.empty() && device != "all" && device.size() <= kMaxDevice &&
          std::all_of(device.begin(), device.end(), allowed);
+}
+
+/// There, but without a link: UCX calls that no device.
+bool has_lost_its_link(const std::string& device) {
+  ifreq request{};
+  if (device.size() >= sizeof request.ifr_name) return false;
+  device.copy(request.ifr_name, device.size());
+  const int query = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (query < 0) return false;
+  const bool there = ::ioctl(query, SIOCGIFFLAGS, &request) == 0;
+  ::close(query);
+  return there && (request.ifr_flags & IFF_RUNNING) == 0;
 }
 
 template <typename Settings>
@@ -87,18 +103,20 @@ Result<std::unique_ptr<Lane>> Lane::open(const std::string& device) {
   std::unique_ptr<Lane> lane(new Lane);
   lane->device_ = device;
   lane->rdma_ = device.find(':') != std::string::npos;
-  if (auto started = lane->start(); !started) return tl::unexpected(started.error());
-  return lane;
+  const ucs_status_t status = lane->start();
+  if (status == UCS_OK || (status == UCS_ERR_NO_DEVICE && has_lost_its_link(device))) return lane;
+  std::string remedy;
+  if (status == UCS_ERR_NO_DEVICE)
+    remedy = "see that it is there, up and has an address";
+  else if (lane->rdma_)
+    remedy = "see that RLIMIT_MEMLOCK is raised";
+  return fail("open UCX on", device, text(status), std::move(remedy));
 }
 
-Result<void> Lane::start() {
-  const auto refuse = [this](const char* what, ucs_status_t status) {
-    return fail(std::string(what) + " on", device_, text(status),
-                rdma_ && status != UCS_ERR_NO_DEVICE ? "see that RLIMIT_MEMLOCK is raised" : "");
-  };
+ucs_status_t Lane::start() {
   ucp_config_t* config = nullptr;
   ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
-  if (status != UCS_OK) return refuse("configure UCX", status);
+  if (status != UCS_OK) return status;
   status = ucp_config_modify(config, "NET_DEVICES", device_.c_str());
   if (status == UCS_OK) status = apply(config, kCommonSettings);
   if (status == UCS_OK) status = rdma_ ? apply(config, kRdmaSettings) : apply(config, kTcpSettings);
@@ -109,23 +127,24 @@ Result<void> Lane::start() {
     status = ucp_init(&params, config, &context_);
   }
   ucp_config_release(config);
-  if (status != UCS_OK) return refuse("open UCX", status);
+  if (status != UCS_OK) return status;
 
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SINGLE;
-  status = ucp_worker_create(context_, &params, &worker_);
-  if (status != UCS_OK) return refuse("start a UCX worker", status);
-  status = ucp_worker_get_efd(worker_, &event_descriptor_);
-  if (status != UCS_OK) return refuse("wait", status);
+  ucp_worker_h worker = nullptr;
+  status = ucp_worker_create(context_, &params, &worker);
+  if (status != UCS_OK) return status;
   ucp_address_t* address = nullptr;
   std::size_t length = 0;
-  status = ucp_worker_get_address(worker_, &address, &length);
-  if (status != UCS_OK) return refuse("find an address", status);
+  status = ucp_worker_get_efd(worker, &event_descriptor_);
+  if (status == UCS_OK) status = ucp_worker_get_address(worker, &address, &length);
+  if (status != UCS_OK) return status;
   const auto* first = reinterpret_cast<const std::byte*>(address);
   address_.assign(first, first + length);
-  ucp_worker_release_address(worker_, address);
-  return {};
+  ucp_worker_release_address(worker, address);
+  worker_ = worker;
+  return UCS_OK;
 }
 
 std::size_t Lane::piece() const {
@@ -133,11 +152,15 @@ std::size_t Lane::piece() const {
 }
 
 Peer& Lane::reach(const Bytes& address, std::uint32_t node) {
-  auto& entry = peers_[address];
+  auto& entry = peers_[{node, address}];
   if (!entry) entry = std::make_unique<Peer>();
   Peer& peer = *entry;
   peer.node = node;
   if (peer.endpoint != nullptr) return peer;
+  if (address.empty()) {  // its device has no link
+    peer.error = UCS_ERR_UNREACHABLE;
+    return peer;
+  }
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
@@ -205,11 +228,11 @@ void Lane::cancel(Post& post) {
 }
 
 bool Lane::progress() {
-  return ucp_worker_progress(worker_) != 0;
+  return !down() && ucp_worker_progress(worker_) != 0;
 }
 
 bool Lane::arm() {
-  return ucp_worker_arm(worker_) == UCS_OK;
+  return down() || ucp_worker_arm(worker_) == UCS_OK;
 }
 
 }  // namespace netcheck::fabric::ucx

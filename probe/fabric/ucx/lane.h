@@ -18,7 +18,7 @@
 
 namespace netcheck::fabric::ucx {
 
-/// The far end of a connection: one lane of one node.
+/// The far end of a connection: one lane of one node. Without an endpoint it cannot be reached.
 struct Peer {
   std::uint32_t node = 0;  ///< index into the job's NodeList, for messages
   ucp_ep_h endpoint = nullptr;
@@ -54,7 +54,9 @@ struct Post {
 
 class Lane {
  public:
-  /// `device`: "eth0" is spoken to over TCP, "mlx5_0:1" (with a port) over RDMA. Takes 10–30 ms.
+  /// `device`: "eth0" is spoken to over TCP, "mlx5_0:1" (with a port) over RDMA. Takes 10–30 ms. A device
+  /// that is there but has lost its link gives a lane that is down: a cable pulled between two rounds is
+  /// something to be measured, not a reason not to.
   [[nodiscard]] static Result<std::unique_ptr<Lane>> open(const std::string& device);
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -62,6 +64,9 @@ class Lane {
 
   [[nodiscard]] const std::string& device() const { return device_; }
   [[nodiscard]] std::string transport() const { return (rdma_ ? "rdma/" : "tcp/") + device_; }
+  /// Nothing will ever move here: the device had no link when it was opened.
+  [[nodiscard]] bool down() const { return worker_ == nullptr; }
+  /// Empty when down.
   [[nodiscard]] const Bytes& address() const { return address_; }
   /// Messages are cut into pieces of this size.
   [[nodiscard]] std::size_t piece() const;
@@ -76,13 +81,14 @@ class Lane {
   /// One turn of UCX. True when anything moved.
   bool progress();
   [[nodiscard]] bool arm();
+  /// −1 when down.
   [[nodiscard]] int event_descriptor() const { return event_descriptor_; }
   /// Connections that broke since the last call; each is closed by then.
   [[nodiscard]] std::vector<Peer*> take_broken();
 
  private:
   Lane() = default;
-  [[nodiscard]] Result<void> start();
+  [[nodiscard]] ucs_status_t start();
   static void broke(void* peer, ucp_ep_h endpoint, ucs_status_t status);
 
   std::string device_;
@@ -91,7 +97,7 @@ class Lane {
   ucp_worker_h worker_ = nullptr;
   int event_descriptor_ = -1;
   Bytes address_;
-  std::map<Bytes, std::unique_ptr<Peer>> peers_;
+  std::map<std::pair<std::uint32_t, Bytes>, std::unique_ptr<Peer>> peers_;  // by node and address
 };
 
 /// "1.13.1". Error: a UCX too old for what is used here, or of another major version.

@@ -69,7 +69,8 @@ Result<void> UcxModule::open_lanes(const Options& options) {
     if (!lane) return tl::unexpected(lane.error());
     epoll_event event{};
     event.events = EPOLLIN;
-    if (::epoll_ctl(events_ready_, EPOLL_CTL_ADD, (*lane)->event_descriptor(), &event) != 0)
+    if (!(*lane)->down() &&
+        ::epoll_ctl(events_ready_, EPOLL_CTL_ADD, (*lane)->event_descriptor(), &event) != 0)
       return fail("watch", device, std::strerror(errno));
     lanes_.push_back(std::move(*lane));
   }
