@@ -46,6 +46,11 @@ std::string own_path() {
   return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
 }
 
+// Where the modules were installed, from where the program was: a tree that is moved as a whole still works.
+std::string installed_modules(const std::string& program) {
+  return (std::filesystem::path(program).parent_path() / NETCHECK_MODULES_FROM_PROGRAM).lexically_normal();
+}
+
 struct Arguments {
   std::string config = kConfig;
   std::string request;
@@ -84,7 +89,7 @@ void add_prolog(CLI::App& app, Arguments& arguments, std::function<int()>& chose
       invocation.program = own_path();
       invocation.config = arguments.config;
       if (request->count() > 0) invocation.request = arguments.request;
-      invocation.module_directory = NETCHECK_MODULE_DIR;
+      invocation.module_directory = installed_modules(invocation.program);
       return netcheck::prolog::supervise(invocation);
     };
   });
@@ -94,6 +99,18 @@ void add_replay(CLI::App& app, Arguments& arguments, std::function<int()>& chose
   CLI::App* replay = app.add_subcommand("replay", "judges the samples of a leader's record again");
   replay->add_option("record", arguments.record, "a file of /run/netcheck/records")->required();
   replay->callback([&] { chosen = [&] { return netcheck::replay(arguments.record); }; });
+}
+
+// CLI11 would say only that a subcommand is required.
+std::string unknown_subcommand(const CLI::App& app, int argc, char** argv) {
+  const std::string word = argc > 1 ? argv[1] : "";
+  if (word.empty() || word.front() == '-') return {};
+  std::string known;
+  for (const CLI::App* subcommand : app.get_subcommands({})) {
+    if (subcommand->get_name() == word) return {};
+    if (!subcommand->get_group().empty()) known += (known.empty() ? "" : ", ") + subcommand->get_name();
+  }
+  return fmt::format("there is no subcommand '{}', only {}", netcheck::printable(word, 40), known);
 }
 
 int usage(const std::string& reason) {
@@ -112,6 +129,8 @@ int run(int argc, char** argv) {
   add_prolog(app, arguments, chosen);
   add_replay(app, arguments, chosen);
   add_internal(app, arguments, chosen);
+  if (const std::string unknown = unknown_subcommand(app, argc, argv); !unknown.empty())
+    return usage(unknown);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -54,9 +54,13 @@ void raise(int resource, rlim_t least) {
   rlimit limit{};
   const auto which = static_cast<__rlimit_resource>(resource);
   if (::getrlimit(which, &limit) != 0) return;
-  limit.rlim_max = std::max(limit.rlim_max, least);
+  const rlim_t most = limit.rlim_max;
+  limit.rlim_max = std::max(most, least);
   limit.rlim_cur = std::max(limit.rlim_cur, least);
-  ::setrlimit(which, &limit);  // without root it stays as it is, and the module says what it lacks
+  if (::setrlimit(which, &limit) == 0) return;
+  // A root without CAP_SYS_RESOURCE (a container's): what there is, and the module says what it lacks.
+  limit.rlim_cur = limit.rlim_max = most;
+  ::setrlimit(which, &limit);
 }
 
 }  // namespace
@@ -70,7 +74,8 @@ Result<system::Descriptor> listen_for(std::uint32_t job, const Policy& policy) {
     error = errno;
     tried += fmt::format("{}{}", tried.empty() ? "" : ", ", port);
   }
-  return fail("listen on the ports", tried, std::strerror(error), "[peers] ports names the range");
+  return fail("listen on the ports", tried, std::strerror(error),
+              "[peers] first_port and last_port name the range");
 }
 
 void set_limits(std::size_t nodes) {

@@ -8,13 +8,19 @@
 namespace netcheck::prolog {
 namespace {
 
+judge::Thresholds thresholds_of(const session::Assignment& assignment) {
+  judge::Thresholds thresholds;
+  thresholds.min = assignment.policy.min;
+  thresholds.site_floor = assignment.policy.site_min;
+  return thresholds;
+}
+
 // A plan for a check that never came to have one: enough for a line that names the nodes.
 judge::Plan plan_of(const session::Assignment& assignment) {
   judge::Plan plan;
   for (const std::string& name : assignment.roster.nodes)
     plan.nodes.push_back({name, {}, {}});
-  plan.thresholds.min = assignment.policy.min;
-  plan.thresholds.site_floor = assignment.policy.site_min;
+  plan.thresholds = thresholds_of(assignment);
   plan.group_size = assignment.policy.group_size;
   plan.slice = assignment.policy.slice;
   if (const auto op = parse_op(assignment.policy.op)) plan.op = *op;
@@ -47,9 +53,7 @@ std::string without_report(const ProbeEnd& end, const Error& error) {
 }
 
 Outcome leaders(session::Report report, const session::Assignment& assignment, Ns took) {
-  // The probe does not get to say what is enough.
-  report.plan.thresholds.min = assignment.policy.min;
-  report.plan.thresholds.site_floor = assignment.policy.site_min;
+  report.plan.thresholds = thresholds_of(assignment);  // the probe does not get to say what is enough
   judge::Verdict verdict = judge::decide(report.plan, report.history);
   if (judge::name(verdict) != report.claimed)
     return inconclusive(assignment, report.reached,

@@ -83,7 +83,7 @@ Result<void> check_modules(const Policy& policy) {
 }
 
 Result<system::Account> probe_account(const Policy& policy, uid_t job_uid) {
-  constexpr const char* kRemedy = "[probe] user names an unprivileged account of its own";
+  constexpr const char* kRemedy = "[probe] probe_user names an unprivileged account of its own";
   if (policy.probe_user == "root" || policy.probe_user == "nobody")
     return fail("use the account", policy.probe_user, "it is not netcheck's own", kRemedy);
   auto account = system::find_account(policy.probe_user);
@@ -99,6 +99,7 @@ class Check {
   explicit Check(const Invocation& invocation) : invocation_(invocation) {
     record_.unix_time = std::time(nullptr);
     record_.request = printable(invocation.request.value_or(""));
+    policy().run_directory = invocation.run_directory;
   }
 
   int run() {

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "contract/notice.h"
+
 namespace netcheck::prolog {
 
 struct Invocation {
@@ -14,6 +16,7 @@ struct Invocation {
   std::string config;                  ///< /etc/netcheck/netcheck.toml; a missing file means built-in values
   std::optional<std::string> request;  ///< the value of --netcheck; nullopt: not asked for
   std::string module_directory;        ///< where fabric modules are installed, unless the site says otherwise
+  std::string run_directory = kRunDirectory;  ///< where the record goes when the site's file cannot be read
 };
 
 /// 0, or 2 when it was called without a job in its environment (by hand). At most the check's deadline plus 2
