@@ -106,7 +106,7 @@ std::optional<Pair> worth_alone(const Plan& plan, const Standings& standings, co
   if (plan.nodes.size() < 4) return std::nullopt;  // nothing else runs beside one pair of three nodes
   const Path* slowest = nullptr;
   for (const Path& path : standings.paths()) {
-    if (path.alone >= 0 || path.together <= 0) continue;
+    if (path.alone >= 0 || path.together < 0) continue;
     const bool cleared = standings.of(path.from, Direction::transmit, path.lane).word == Word::good &&
                          standings.of(path.to, Direction::receive, path.lane).word == Word::good;
     const bool link = cleared && standings.very_slow(path);

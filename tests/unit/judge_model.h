@@ -71,7 +71,14 @@ struct Played {
 
 class Player {
  public:
-  Player(const Plan& plan, Network network) : plan_(plan), network_(std::move(network)) {}
+  /// `before`: what has happened already; its teams are still joined.
+  Player(const Plan& plan, Network network, History before = {}) : plan_(plan), network_(std::move(network)) {
+    for (const Done& done : before.done)
+      if (const auto* form = std::get_if<Form>(&done.step))
+        for (const Team& team : form->teams)
+          teams_[team.id] = team;
+    played_.history = std::move(before);
+  }
 
   Played play() {
     for (; played_.steps < 200; ++played_.steps) {
