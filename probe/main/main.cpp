@@ -13,6 +13,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "contract/error.h"
 #include "fabric/child.h"
@@ -46,9 +47,11 @@ std::string own_path() {
   return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
 }
 
-// Where the modules were installed, from where the program was: a tree that is moved as a whole still works.
-std::string installed_modules(const std::string& program) {
-  return (std::filesystem::path(program).parent_path() / NETCHECK_MODULES_FROM_PROGRAM).lexically_normal();
+// Where fabric modules may lie: beside the program (a build folder), or in the tree that both were installed
+// in, wherever that has been copied to.
+std::vector<std::string> module_directories(const std::string& program) {
+  const std::filesystem::path own = std::filesystem::path(program).parent_path();
+  return {own.string(), (own / NETCHECK_MODULES_FROM_PROGRAM).lexically_normal().string()};
 }
 
 struct Arguments {
@@ -89,7 +92,7 @@ void add_prolog(CLI::App& app, Arguments& arguments, std::function<int()>& chose
       invocation.program = own_path();
       invocation.config = arguments.config;
       if (request->count() > 0) invocation.request = arguments.request;
-      invocation.module_directory = installed_modules(invocation.program);
+      invocation.module_directories = module_directories(invocation.program);
       return netcheck::prolog::supervise(invocation);
     };
   });

@@ -64,13 +64,16 @@ Result<Policy> read_policy(const std::string& config) {
   return parse_config(*text, config);
 }
 
-// Where a build folder's program finds its own modules, an installed one the installed.
+// The first of the places that has the module; without any the last, for the fabric to name.
 std::string module_directory_of(const Invocation& invocation, const Policy& policy) {
   if (!policy.module_directory.empty()) return policy.module_directory;
-  const std::filesystem::path own = std::filesystem::path(invocation.program).parent_path();
-  std::error_code error;
-  if (std::filesystem::exists(own / ("netcheck-fabric-" + policy.fabric + ".so"), error)) return own.string();
-  return invocation.module_directory;
+  std::string directory;
+  for (const std::string& place : invocation.module_directories) {
+    directory = place;
+    std::error_code error;
+    if (std::filesystem::exists(place + "/netcheck-fabric-" + policy.fabric + ".so", error)) break;
+  }
+  return directory;
 }
 
 // A missing module is for the fabric to report, with its name; one that others can change is not loaded.

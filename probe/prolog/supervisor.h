@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "contract/notice.h"
 
@@ -15,8 +16,8 @@ struct Invocation {
   std::string program;                 ///< absolute path of this program
   std::string config;                  ///< /etc/netcheck/netcheck.toml; a missing file means built-in values
   std::optional<std::string> request;  ///< the value of --netcheck; nullopt: not asked for
-  std::string module_directory;        ///< where fabric modules are installed, unless the site says otherwise
-  std::string run_directory = kRunDirectory;  ///< where the record goes when the site's file cannot be read
+  std::vector<std::string> module_directories;  ///< where fabric modules may lie, unless the site says where
+  std::string run_directory = kRunDirectory;    ///< where the record goes when the site's file cannot be read
 };
 
 /// 0, or 2 when it was called without a job in its environment (by hand). At most the check's deadline plus 2

@@ -106,7 +106,7 @@ class Supervise : public testing::Test {
       invocation.config = config_path().string();
       invocation.request = std::move(request);
       invocation.run_directory = (base_ / "run").string();
-      invocation.module_directory = (base_ / "modules").string();
+      invocation.module_directories = {(base_ / "modules").string()};
       ::_exit(supervise(invocation));
     }
     for (int i = 0; terminate && i < 1'000 && !fs::exists(base_ / "scratch/started"); ++i)
