@@ -231,8 +231,10 @@ void Leading::drop(std::uint64_t id, const std::string& why) {
 void Leading::refuse(std::uint64_t id, const std::string& why) {
   Guest* guest = find(id);
   if (guest == nullptr) return;
-  if (guest->connection)
-    guest->connection->send(encode(Greeting{Greeting::Kind::refusal, roster_.self, why}));
+  if (guest->connection) {
+    const std::string text = roster_.nodes[roster_.self] + ": " + why;  // "this node" is ours, not theirs
+    guest->connection->send(encode(Greeting{Greeting::Kind::refusal, roster_.self, text}));
+  }
   guest->stage = Stage::hello;
   drop(id, why);
 }
@@ -270,7 +272,7 @@ void Leading::greeted(Guest& guest, const Bytes& frame) {
   guest.stage = Stage::opening;
   loop_.cancel(guest.timer);
   clerk_.open(std::move(greeting->text),
-              [this, id, alive = std::weak_ptr<bool>(alive_)](Result<Opened> result) {
+              [this, id, alive = std::weak_ptr<bool>(alive_)](const Result<Opened>& result) {
                 if (!alive.expired()) opened(id, result);
               });
 }
@@ -289,7 +291,7 @@ void Leading::opened(std::uint64_t id, const Result<Opened>& result) {
   const SessionKey key = random_session_key();
   Bytes welcome = encode(make_welcome(roster_, *hello, random_nonce(), key));
   clerk_.seal(std::move(welcome),
-              [this, id, key, alive = std::weak_ptr<bool>(alive_)](Result<std::string> token) {
+              [this, id, key, alive = std::weak_ptr<bool>(alive_)](const Result<std::string>& token) {
                 if (!alive.expired()) sealed(id, key, token);
               });
 }

@@ -191,7 +191,7 @@ TEST_F(PeersHostile, ANodeWithAnotherKeyIsNamedOnBothSides) {
               HasSubstr("127.0.0.1 (says it is n2): open a key credential: the two nodes have "
                         "different keys, or it is forged"));
   EXPECT_THAT(following.told(),
-              HasSubstr("it refuses: open a key credential: the two nodes have different keys"));
+              HasSubstr("it refuses: n1: open a key credential: the two nodes have different keys"));
   EXPECT_EQ(leading.count<Proven>(), 0U);
   expect_rendezvous();
 }
