@@ -111,6 +111,14 @@ Result<std::string> call(const std::string& name, std::vector<std::string> argum
   return fail("call", name, said.empty() ? system::describe_status(finished->status) : said);
 }
 
+constexpr const char *kDone = "done", *kEnded = "the job has ended meanwhile";
+
+// Slurm's words (slurm_errno.c) for ESLURM_INVALID_JOB_ID and ESLURM_ALREADY_DONE.
+bool has_ended(const Error& error) {
+  return error.reason.find("Invalid job id specified") != std::string::npos ||
+         error.reason.find("Job has already finished") != std::string::npos;
+}
+
 }  // namespace
 
 std::string squeue_format() {
@@ -156,20 +164,23 @@ std::string merge_comment(std::string_view existing, std::string_view line) {
   return comment + printable(others, kMaxCommentBytes - comment.size());
 }
 
-Result<void> annotate(const JobRun& run, const std::string& line, const std::string& slurm_conf,
-                      const std::string& path, Time deadline) {
-  auto answer =
-      call("squeue", {"--noheader", "--jobs=" + std::to_string(run.job), "--Format=" + squeue_format()},
-           slurm_conf, path, deadline);
+Result<std::string> annotate(const JobRun& run, const std::string& line, const std::string& slurm_conf,
+                             const std::string& path, Time deadline) {
+  const auto job = std::to_string(run.job);
+  auto answer = call("squeue", {"--noheader", "--jobs=" + job, "--Format=" + squeue_format()}, slurm_conf,
+                     path, deadline);
+  if (!answer && has_ended(answer.error())) return kEnded;
   if (!answer) return tl::unexpected(answer.error());
+  if (trimmed(*answer).empty()) return kEnded;
   const auto facts = read_squeue(*answer, run.job);
   if (!facts) return tl::unexpected(facts.error());
   const std::string comment = merge_comment(facts->admin_comment, line);
-  if (comment == facts->admin_comment) return {};
+  if (comment == facts->admin_comment) return kDone;
   auto updated = call("scontrol", {"update", "JobId=" + facts->target, "AdminComment=" + comment}, slurm_conf,
                       path, deadline);
+  if (!updated && has_ended(updated.error())) return kEnded;
   if (!updated) return tl::unexpected(updated.error());
-  return {};
+  return kDone;
 }
 
 }  // namespace netcheck::prolog

@@ -39,8 +39,10 @@ inline constexpr std::size_t kMaxCommentBytes = 1'024;
 [[nodiscard]] std::string merge_comment(std::string_view existing, std::string_view line);
 
 /// `slurm_conf`: SLURM_CONF for the calls; empty = Slurm's default. Looks for squeue and scontrol in the
-/// directories of `path` ("a:b:c"). A stopped or slow slurmctld costs no more than the deadline.
-[[nodiscard]] Result<void> annotate(const JobRun& run, const std::string& line, const std::string& slurm_conf,
-                                    const std::string& path, Time deadline);
+/// directories of `path` ("a:b:c"). A stopped or slow slurmctld costs no more than the deadline. Returns what
+/// came of it, "done" or "the job has ended meanwhile": its user may cancel it at any moment.
+[[nodiscard]] Result<std::string> annotate(const JobRun& run, const std::string& line,
+                                           const std::string& slurm_conf, const std::string& path,
+                                           Time deadline);
 
 }  // namespace netcheck::prolog

@@ -281,7 +281,7 @@ class Check {
                  fmt::format("{}{}{}", path == nullptr ? "" : path, path == nullptr ? "" : ":", kDefaultPath),
                  deadline);
     record_.phases["annotate"] = system::now() - began;
-    record_.action_result = done ? "done" : describe(done.error());
+    record_.action_result = done ? *done : describe(done.error());
     if (!done) log_.error("not annotated: " + record_.action_result);
   }
 

@@ -357,10 +357,12 @@ TEST_F(Supervise, LosesOnlyItsDeadlineToASlurmThatDoesNotAnswer) {
   EXPECT_THAT(record().at("action_result").get<std::string>(), HasSubstr("did not end in time"));
 }
 
-TEST_F(Supervise, NotesThatTheJobHasEndedMeanwhile) {
+TEST_F(Supervise, NotesThatTheJobHasEndedMeanwhileAndCallsItNoError) {
   tool("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1");
-  expect_clean(run("n1"));
-  EXPECT_THAT(record().at("action_result").get<std::string>(), HasSubstr("Invalid job id specified"));
+  const Ran ran = run("n1");
+  expect_clean(ran);
+  EXPECT_EQ(record().at("action_result"), "the job has ended meanwhile");
+  EXPECT_THAT(ran.said, testing::Not(HasSubstr("error:")));
 }
 
 TEST_F(Supervise, EndsTheProbeWhenItIsTerminatedItself) {
