@@ -100,8 +100,11 @@ bool below_by_capacity(const Evidence& evidence) {
          });
 }
 
-/// The figure is final, or can only become lower: the first partition has stopped growing.
-bool settled(const Gate& gate) {
+/// The figure is final, or can only become lower: the first partition has stopped growing. A small message
+/// that time alone kept from growing (a node was stopped for a second) fails nobody.
+bool settled(const Plan& plan, const Gate& gate) {
+  const GateSize* best = gate.best();
+  if (best == nullptr || (!best->lasting() && best->bytes * 2 <= byte_cap(plan))) return false;
   return gate.state == GateState::ended || (gate.which == 1 && !gate.sizes.empty());
 }
 
@@ -117,7 +120,8 @@ std::optional<Fail> proven_fail(const Evidence& evidence) {
   if (evidence.dead)
     return Fail{
         .figures = std::nullopt, .blame = evidence.blame, .reason = fail_reason(evidence), .dead = true};
-  const bool below = min && evidence.figures && evidence.figures->busbw < *min && settled(evidence.gate);
+  const bool below =
+      min && evidence.figures && evidence.figures->busbw < *min && settled(evidence.plan, evidence.gate);
   if (below || below_by_capacity(evidence))
     return Fail{.figures = evidence.figures, .blame = evidence.blame, .reason = fail_reason(evidence)};
   return std::nullopt;

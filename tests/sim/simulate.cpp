@@ -23,7 +23,7 @@ using namespace netcheck;
 using namespace netcheck::sim;
 
 constexpr std::size_t kKinds = static_cast<std::size_t>(kLastKind) + 1;
-constexpr std::size_t kShownFailures = 10;
+constexpr std::size_t kShownFailures = 20;
 
 /// How the checks of one kind of fault ended.
 struct Tally {
