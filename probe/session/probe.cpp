@@ -100,6 +100,9 @@ class Driver {
   void handle_events();
   void set_timer();
 
+  /// Told on stderr, so that the supervisor can name it when this process dies.
+  void reach(judge::Phase phase);
+
   // Out: what a machine wants is done.
   void carry_out(LeaderAction action);
   void carry_out(FollowerAction action);
@@ -119,6 +122,7 @@ class Driver {
   system::Loop::Timer timer_ = 0;
   std::set<std::uint32_t> connected_;
   unsigned told_ = 0;
+  judge::Phase reached_ = judge::Phase::start;
   std::optional<Report> report_;
 };
 
@@ -163,6 +167,7 @@ Driver::~Driver() {
 // --- running ----------------------------------------------------------------------------------------------
 
 Report Driver::run() {
+  reach(judge::Phase::rendezvous);
   set_timer();
   if (!loop_.run_until(assignment_.deadline - kClosing / 2)) {
     interrupt("the deadline came");
@@ -266,6 +271,10 @@ void Driver::interrupt(const std::string& why) {
   queue(FollowerEvent(Interrupted{why}));
 }
 
+void Driver::reach(judge::Phase phase) {
+  if (std::exchange(reached_, phase) != phase) tell(fmt::format("phase {}", judge::name(phase)));
+}
+
 // --- out --------------------------------------------------------------------------------------------------
 
 void Driver::carry_out(LeaderAction action) {
@@ -282,12 +291,19 @@ void Driver::carry_out(FollowerAction action) {
                           if (leads()) return queue(LeaderEvent(FromNode{0, std::move(to.message)}));
                           peers_->send(0, encode(to.message));
                         },
-                        [this](OpenFabric& order) { fabric_.open(std::move(order.options)); },
+                        [this](OpenFabric& order) {
+                          reach(judge::Phase::open);
+                          fabric_.open(std::move(order.options));
+                        },
                         [this](InviteFabric& order) {
+                          reach(judge::Phase::connect);
                           fabric_.invite(std::move(order.team), assignment_.roster.self);
                         },
                         [this](JoinFabric& order) { fabric_.join(std::move(order.join)); },
-                        [this](RunFabric& order) { fabric_.run(std::move(order.batch)); },
+                        [this](RunFabric& order) {
+                          reach(order.batch.op == Op::transfer ? judge::Phase::blame : judge::Phase::gate);
+                          fabric_.run(std::move(order.batch));
+                        },
                         [this](LeaveFabric& order) { fabric_.leave(order.team); },
                         [this](AbandonFabric&) { fabric_.abandon(); },
                         [this](Finish& finish) {
