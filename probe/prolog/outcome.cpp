@@ -45,11 +45,13 @@ Result<session::Report> read_report(const ProbeEnd& end, const session::Assignme
 }
 
 // Why there is nothing to judge, in the words of the line.
-std::string without_report(const ProbeEnd& end, const Error& error) {
+std::string without_report(const ProbeEnd& end, const Error& error, const std::string& node) {
   if (end.interrupted) return "the check was ended from outside (SIGTERM)";
-  if (!end.in_time && end.report.empty()) return "the probe did not end by its deadline and was killed";
-  if (end.report.empty()) return fmt::format("the probe ended with {} and no report", end.how);
-  return fmt::format("report rejected: {}{}", error.reason, end.how.empty() ? "" : " (" + end.how + ")");
+  if (!end.in_time && end.report.empty())
+    return fmt::format("the probe on {} did not end by its deadline and was killed", node);
+  if (end.report.empty()) return fmt::format("the probe on {} ended with {} and no report", node, end.how);
+  return fmt::format("{}'s report rejected: {}{}", node, error.reason,
+                     end.how.empty() ? "" : " (" + end.how + ")");
 }
 
 Outcome leaders(session::Report report, const session::Assignment& assignment, Ns took) {
@@ -142,7 +144,10 @@ Outcome inconclusive(const session::Assignment& assignment, judge::Phase phase, 
 
 Outcome outcome_of(const ProbeEnd& end, const session::Assignment& assignment, Ns took) {
   auto report = read_report(end, assignment);
-  if (!report) return inconclusive(assignment, end.reached, without_report(end, report.error()), took);
+  if (!report)
+    return inconclusive(
+        assignment, end.reached,
+        without_report(end, report.error(), assignment.roster.nodes.at(assignment.roster.self)), took);
   return assignment.roster.self == 0 ? leaders(std::move(*report), assignment, took)
                                      : followers(std::move(*report), assignment, took);
 }
