@@ -177,7 +177,8 @@ start_of() {
 # just being started while we looked is found by the second look. What does not end in time is written
 # down for the next try.
 end_all() {
-  local deadline=$((SECONDS + 30)) empty=0 pid start left
+  local deadline=$((SECONDS + 30)) empty=0 pid start left tries
+  local -a killed=()
   local -A seen=()
   while read -r pid start; do seen[$pid]=$start; done 2>/dev/null <"$dir/unended" || true
   while ((empty < 2)); do
@@ -185,6 +186,7 @@ end_all() {
       start=$(start_of "$pid")
       [[ -n $start ]] || continue
       seen[$pid]=$start
+      killed+=("$pid")
       empty=0
       kill -KILL "$pid" 2>/dev/null || true
     done
@@ -208,4 +210,11 @@ end_all() {
     sleep 0.1
   done
   rm -f -- "$dir/unended"
+  # Their exit statuses are the machine's first process to collect; a moment for that, but no more.
+  for ((tries = 0; tries < 30; tries++)); do
+    left=
+    for pid in "${killed[@]}"; do [[ ! -e /proc/$pid ]] || left=1; done
+    [[ -n $left ]] || break
+    sleep 0.1
+  done
 }
