@@ -86,6 +86,7 @@ class Cluster:
         self.env = {**os.environ, "NETCHECK_CLUSTER_DIR": str(folder)}
         self.home = folder / "home/alice"
         self.config_file = folder / "etc/netcheck/netcheck.toml"
+        self.namespaces = {}
         self.count = 0
 
     def script(self, *arguments, **kwargs):
@@ -119,6 +120,40 @@ class Cluster:
         if done.returncode != 0:
             return done
         return Job(self, done.stdout.strip().split(";")[0], output)
+
+    def take_namespaces(self):
+        """Of each node, once: looking them up takes longer than a check of a healthy network."""
+        status = json.loads(self.script("status", "--json").stdout)
+        self.namespaces = {node["name"]: os.readlink(f"/proc/{node['init_pid']}/ns/net") for node in status["nodes"]}
+
+    def crawl(self, rail=0):
+        """Links so slow that a check lasts: a test that breaks something in its middle has the time to. Passes, if let."""
+        for node in NODES:
+            self.script("shape", f"{node}.{rail}", "20mbit")
+        self.configure(CONFIG.replace("400Mbps", "5Mbps") + f'[fabric]\ndevices = ["eth{rail}"]\n')
+
+    def appears(self, node, pattern, timeout=30):
+        """The pid (as this machine counts) of a process of `node` whose command line matches, as soon as there is one."""
+        namespace = self.namespaces[node]
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            for entry in pathlib.Path("/proc").iterdir():
+                try:
+                    if entry.name.isdigit() and os.readlink(entry / "ns/net") == namespace:
+                        words = (entry / "cmdline").read_bytes().split(b"\0")
+                        if re.search(pattern, b" ".join(words).decode(errors="replace")):
+                            return int(entry.name)
+                except OSError:
+                    continue
+            time.sleep(0.002)
+        raise AssertionError(f"{node}: no process '{pattern}' appeared\n{self.logs()}")
+
+    def plugstack(self, node, text):
+        """The plugin's line on one node from now on; every prolog reads it anew. Returns what stood there."""
+        file = self.folder / f"nodes/{node}/plugstack.conf"
+        before = file.read_text()
+        file.write_text(text)
+        return before
 
     def node_states(self):
         done = self.exec("ctl", "sinfo", "-h", "-N", "-p", "main", "-o", "%N %t")
@@ -162,6 +197,7 @@ def stage(tmp_path_factory):
 def running(stage):
     cluster = Cluster(pathlib.Path(os.environ.get("NETCHECK_CLUSTER_DIR", TOP / "build/cluster-test")))
     cluster.script("up", "--nodes", 4, "--rails", 2, "--rate", "1gbit", "--install", stage, timeout=240)
+    cluster.take_namespaces()
     yield cluster
     if not os.environ.get("NETCHECK_KEEP_CLUSTER"):
         cluster.script("down", timeout=120)

@@ -52,7 +52,7 @@ def test_a_rate_of_the_users_own_is_judged_against(cluster):
     job = cluster.sbatch("--netcheck=10Tbps")
     assert job.wait() == "COMPLETED"
     comment = job.comment()
-    assert comment.startswith("netcheck=fail") and "min=10Tbps" in comment
+    assert comment.startswith("netcheck=fail") and "min=10000Gbps" in comment
     assert "slow=" not in comment  # a wish blames no node
 
 
