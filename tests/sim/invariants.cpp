@@ -169,8 +169,11 @@ class Check {
   }
 
   void the_dead_path_is_no_pass(const Verdict& verdict) {
-    if (kind() == Kind::cut_data && std::holds_alternative<Pass>(verdict))
+    if (kind() != Kind::cut_data) return;
+    if (std::holds_alternative<Pass>(verdict))
       expect(fault_may_come_too_late() || gate_was_over(), "passed with a dead path");
+    else
+      expect(names_fault(scenario_, verdict), "a dead path was not named");
   }
   /// Rounds that only compare come after a gate that passed.
   [[nodiscard]] bool gate_was_over() const {
