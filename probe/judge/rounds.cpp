@@ -43,19 +43,21 @@ constexpr std::uint32_t kFixedRounds = 2, kMostRounds = 5;
 
 /// The last Measure of the rounds and what came of it; nullptr before the first.
 const Done* last_round(const History& history) {
-  for (auto done = history.done.rbegin(); done != history.done.rend(); ++done)
-    if (const Measure* measure = measure_of(*done); measure != nullptr && measure->phase == Phase::blame)
-      return &*done;
-  return nullptr;
+  const Done* last = nullptr;
+  for (const Done& done : history.done)
+    if (const Measure* measure = measure_of(done); measure != nullptr && measure->phase == Phase::blame)
+      last = &done;
+  return last;
 }
 
-/// Teams that are joined now; nullptr when the last step spoilt them.
+/// Teams that are joined now; nullptr when a step since has spoilt them.
 const Form* joined(const History& history) {
-  for (auto done = history.done.rbegin(); done != history.done.rend(); ++done) {
-    if (stalled(*done)) return nullptr;
-    if (const Form* form = form_of(*done)) return form;
+  const Form* form = nullptr;
+  for (const Done& done : history.done) {
+    if (form_of(done) != nullptr) form = form_of(done);
+    if (stalled(done)) form = nullptr;
   }
-  return nullptr;
+  return form;
 }
 
 bool forming_twice(const History& history) {
@@ -176,7 +178,7 @@ std::vector<Batch> batches_for(const Situation& now, const Form& form, const Mat
 
 /// Rounds after this one that are needed to resolve one fault: with an odd number somebody was idle in each.
 std::uint32_t rounds_due(const Plan& plan, std::uint32_t round) {
-  const std::uint32_t nodes = static_cast<std::uint32_t>(plan.nodes.size());
+  const auto nodes = static_cast<std::uint32_t>(plan.nodes.size());
   const std::uint32_t needed =
       nodes == 2 ? 1 : kFixedRounds + (nodes % 2 == 1 || group_count(plan) > 1 ? 1 : 0);
   return needed > round + 1 ? needed - round - 1 : 0;

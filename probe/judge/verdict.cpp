@@ -37,7 +37,7 @@ struct Evidence {
   bool dead = false;  ///< a way between two nodes carried nothing whenever it was tried, others did
 };
 
-Inconclusive inconclusive(const Evidence& evidence, Phase phase, std::string reason) {
+Inconclusive inconclusive(const Evidence& evidence, Phase phase, std::string_view reason) {
   return {
       .phase = phase, .missing = {}, .reason = printable(reason, kReasonBytes), .figures = evidence.figures};
 }
@@ -48,7 +48,7 @@ Inconclusive missing_nodes(const Plan& plan, const History& history) {
   for (const Missing& missing : history.missing)
     nodes.push_back(missing.node);
   std::ranges::sort(nodes);
-  nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   for (const std::uint32_t node : nodes)
     verdict.missing.push_back(node_name(plan, node));
   verdict.reason = printable(history.missing.front().detail, kReasonBytes);

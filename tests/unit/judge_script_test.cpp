@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "judge/matching.h"
+#include "judge/rounds.h"
 #include "judge_model.h"
 
 namespace netcheck::judge {
@@ -264,6 +265,44 @@ TEST(Script, ProposesNothingThatCouldNotEndInTime) {
           EXPECT_LE(played.elapsed, plan.budget) << budget << " ms, " << nodes << " nodes, " << rate;
           EXPECT_LE(played.steps, kMaxSteps);
         }
+}
+
+TEST(Script, KeepsTheGateWithinItsSlice) {
+  for (const double rate : {3e6, 1e7, 5e7, 2e8, 1e9, 1e11})
+    for (const std::uint32_t nodes : {2u, 4u, 8u, 40u}) {
+      Plan plan = plan_for(nodes);
+      plan.thresholds.min = Rate{rate / 2};
+      const auto played = play(plan, {.rate = rate, .latency = std::chrono::microseconds(2)});
+      EXPECT_EQ(name(decide(plan, played.history)), "pass") << rate << " " << nodes;
+      EXPECT_LE(played.elapsed, plan.slice) << rate << " bit/s, " << nodes << " nodes";
+    }
+  // Latency so long that every size gains: only the slice ends the growth.
+  Plan plan = plan_for(4);
+  plan.thresholds.min = Rate{1e3};
+  plan.max_bytes = 1ull << 40;
+  EXPECT_LE(play(plan, {.rate = 1e12, .latency = milliseconds(10)}).elapsed, plan.slice);
+}
+
+TEST(Script, AllowsNoWaitThatIsTooShortOrTooLong) {
+  // Of what is left, kAnswering (200 ms) is kept for the answers.
+  EXPECT_EQ(allow(milliseconds(500), milliseconds(250), milliseconds(1000)), milliseconds(500));
+  EXPECT_EQ(allow(milliseconds(900), milliseconds(250), milliseconds(1000)), milliseconds(800));
+  EXPECT_EQ(allow(milliseconds(900), milliseconds(250), milliseconds(449)), std::nullopt);
+  EXPECT_EQ(allow(milliseconds(900), milliseconds(250), milliseconds(-5)), std::nullopt);
+}
+
+TEST(Script, NeverWaitsForNothing) {
+  for (int budget = 0; budget < 4000; budget += 130) {
+    Plan plan = plan_for(5);
+    plan.budget = milliseconds(budget);
+    plan.thresholds.min = Rate{1e12};
+    Network network;
+    network.cut = {3, 1};
+    for (const Done& done : play(plan, network).history.done)
+      if (const Measure* measure = measured(done)) {
+        EXPECT_GE(measure->allowance, milliseconds(200)) << budget;
+      }
+  }
 }
 
 TEST(Script, EndsWhateverComesBack) {
