@@ -7,12 +7,12 @@ namespace netcheck::fabric {
 
 namespace {
 
-constexpr std::size_t kMaxLanes = 256;            // a node of 16 GPUs has 16; headroom for virtual functions
-constexpr std::size_t kMaxName = 128;             // device, lane, module, version, transport of one lane
-constexpr std::size_t kMaxCard = 256 * 1024;      // kMaxLanes addresses of 1 KiB
-constexpr std::size_t kMaxCards = 65'536;         // one per member node: as many as a team has ranks
-constexpr std::size_t kMaxSamples = 1'024;        // ranks of one node in one batch, or in all running ones
-constexpr std::size_t kMaxTransport = 16 * 1024;  // one name per lane
+constexpr std::size_t kMaxLanes = 256;  // a node of 16 GPUs has 16; headroom for virtual functions
+constexpr std::size_t kMaxName = 128;   // device, lane, module, version, transport of one lane
+constexpr std::size_t kMaxCard = std::size_t{256} * 1024;  // kMaxLanes addresses of 1 KiB
+constexpr std::size_t kMaxCards = 65'536;                  // one per member node: as many as a team has ranks
+constexpr std::size_t kMaxSamples = 1'024;  // ranks of one node in one batch, or in all running ones
+constexpr std::size_t kMaxTransport = std::size_t{16} * 1024;  // one name per lane
 
 constexpr std::array kTroubles = {judge::Trouble::no_bytes, judge::Trouble::child_died,
                                   judge::Trouble::child_silent, judge::Trouble::refused};

@@ -1,11 +1,10 @@
 // The fabric child: hosts one module, which may hang or crash, and speaks for it over one socket. As the
 // probe user. Nothing here waits without the socket being watched: when the probe goes, so does this process.
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <csignal>
 #include <cstdlib>
 #include <deque>
 #include <exception>
@@ -35,6 +34,11 @@ void set_environment() {
   ::setenv("UCX_HANDLE_ERRORS", "none", 1);
   ::setenv("UCX_VFS_ENABLE", "n", 1);
   ::setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 1);
+}
+
+/// The last words of this process: the probe repeats them in its failure.
+void say(const std::string& words) {
+  static_cast<void>(!::write(STDERR_FILENO, words.data(), words.size()));
 }
 
 class Host {
@@ -78,7 +82,7 @@ class Host {
   void take(const Bytes& frame) {
     auto decoded = decode_request(frame);
     if (!decoded) {
-      std::fprintf(stderr, "%s\n", describe(decoded.error()).c_str());
+      say(describe(decoded.error()));
       ::_exit(kBadRequest);
     }
     if (!std::holds_alternative<Leave>(*decoded)) ++pending_;
@@ -156,16 +160,16 @@ class Host {
 int host(const std::string& name, const std::string& module_directory, int socket) {
   system::become_undumpable();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  ::signal(SIGPIPE, SIG_IGN);
+  static_cast<void>(::signal(SIGPIPE, SIG_IGN));
   ::fcntl(socket, F_SETFD, FD_CLOEXEC);
   if (::chdir("/") != 0) return kBroken;  // UCX would read a ucx.conf from the working directory
   set_environment();
   try {
     Host(name, module_directory, system::Descriptor(socket)).serve();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "fabric %s: %s\n", name.c_str(), error.what());
+    say("fabric " + name + ": " + error.what());
   } catch (...) {
-    std::fprintf(stderr, "fabric %s: an exception of an unknown kind\n", name.c_str());
+    say("fabric " + name + ": an exception of an unknown kind");
   }
   ::_exit(kBroken);
 }

@@ -14,11 +14,11 @@ namespace netcheck::fabric {
 
 namespace {
 
-constexpr int kSocketNumber = 3;              // in the child, as child.h says
-constexpr std::size_t kWordsKept = 2 * 1024;  // of stderr: a stack of library messages
+constexpr int kSocketNumber = 3;                           // in the child, as child.h says
+constexpr std::size_t kWordsKept = std::size_t{2} * 1024;  // of stderr: a stack of library messages
 /// What is read of stderr before the pipe is closed: a child that floods it then writes to nobody, and costs
 /// nobody anything.
-constexpr std::size_t kWordsRead = 64 * 1024;
+constexpr std::size_t kWordsRead = std::size_t{64} * 1024;
 constexpr std::size_t kWordsTold = 200;  // of stderr, in the detail of a failure
 /// A process's end and its socket's are two events; this long one waits for the other, for last frames and
 /// for the exit status.

@@ -41,7 +41,7 @@ class HostProcess {
  private:
   HostProcess(system::Loop& loop, OnReply on_reply, OnEnd on_end);
   void attach(system::Process process, system::Descriptor socket, system::Descriptor errors);
-  void frame(const Bytes& frame);
+  void frame(const Bytes& bytes);
   void read_errors();
   void process_ended();
   void socket_closed(const std::string& why);

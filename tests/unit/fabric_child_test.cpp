@@ -242,6 +242,9 @@ TEST_F(FabricChild, LeavesNoProcessBehind) {
   fabric_->abandon();
   open();
   ASSERT_TRUE(wait_for(3));
+  const Time deadline = system::now() + kPatience;
+  while (children().size() > 1 && system::now() < deadline)
+    wait(milliseconds(5));
   EXPECT_EQ(children().size(), 1u) << "the stopped child was not reaped";
   EXPECT_TRUE(fabric_->stuck().empty());
   fabric_.reset();
@@ -249,6 +252,7 @@ TEST_F(FabricChild, LeavesNoProcessBehind) {
 }
 
 TEST_F(FabricChild, EndsWhenTheProbeDoes) {
+  system::become_subreaper();
   const pid_t probe = ::fork();
   if (probe == 0) {
     open("run=wait");
@@ -257,7 +261,6 @@ TEST_F(FabricChild, EndsWhenTheProbeDoes) {
     const auto mine = children();
     ::_exit(mine.size() == 1 && ::kill(*mine.begin(), 0) == 0 ? 0 : 1);
   }
-  system::become_subreaper();
   int status = 0;
   ASSERT_EQ(::waitpid(probe, &status, 0), probe);
   EXPECT_EQ(status, 0);

@@ -7,8 +7,9 @@ namespace netcheck::fabric::ucx {
 
 namespace {
 
-constexpr std::size_t kMaxLanes = 256;          // as in the frames that carry cards
-constexpr std::size_t kMaxAddress = 16 * 1024;  // a worker with RDMA transports has some hundred bytes
+constexpr std::size_t kMaxLanes = 256;  // as in the frames that carry cards
+constexpr std::size_t kMaxAddress =
+    std::size_t{16} * 1024;  // a worker with RDMA transports has some hundred bytes
 constexpr std::size_t kMaxVersion = 32;
 
 std::string minor_of(const std::string& version) {

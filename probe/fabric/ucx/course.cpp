@@ -184,7 +184,7 @@ void Course::post_sends_of(std::uint64_t step) {
   }
 }
 
-void Course::add_arrived(Step& step) {
+void Course::add_arrived(Step& step) const {
   for (const auto& [piece, bytes] : step.arrived)
     add_elements(plan_.type, {bytes, piece.length}, memory_.work.subspan(piece.offset, piece.length));
   step.arrived.clear();
@@ -283,7 +283,7 @@ void Course::completed(Post& post, ucs_status_t status, std::size_t bytes) {
   if (kind != Kind::data) return;
   received_ += bytes;
   if (post.target >= 0)
-    step.arrived.push_back({Piece{static_cast<std::uint64_t>(post.target), bytes}, post.buffer});
+    step.arrived.emplace_back(Piece{static_cast<std::uint64_t>(post.target), bytes}, post.buffer);
 }
 
 void Course::fail(ucs_status_t status, const Peer* peer) {

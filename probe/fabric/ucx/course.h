@@ -73,7 +73,6 @@ class Course : public Poster {
   struct Step {
     std::size_t sends = 0, receives = 0;  // under way
     bool sent = false;
-    std::size_t staged = 0;                             // of its staging slot, given to receives
     std::vector<std::pair<Piece, std::byte*>> arrived;  // to be added: where to, and where it lies
   };
 
@@ -87,7 +86,7 @@ class Course : public Poster {
   void post_receives();
   void post_receives_of(std::uint64_t step);
   void post_sends_of(std::uint64_t step);
-  void add_arrived(Step& step);
+  void add_arrived(Step& step) const;
   void finish_step();
   void finish_operation();
   [[nodiscard]] bool may_begin();

@@ -20,9 +20,9 @@ constexpr unsigned kMajor = 1, kMinor = 13;
 
 /// Small enough that `received` tells how far a slow link got (0.2 s of 10 Mb/s), large enough to cost
 /// nothing (a microsecond of 200 at 10 Gb/s).
-constexpr std::size_t kPieceTcp = 256 * 1024;
+constexpr std::size_t kPieceTcp = std::size_t{256} * 1024;
 /// Rendezvous costs some microseconds per message: 5 % of 80 µs at 400 Gb/s, hidden by others under way.
-constexpr std::size_t kPieceRdma = 4 * 1024 * 1024;
+constexpr std::size_t kPieceRdma = std::size_t{4} * 1024 * 1024;
 
 using Setting = std::pair<const char*, const char*>;
 constexpr std::array kTcpSettings = {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <exception>
 
@@ -296,21 +295,33 @@ std::vector<std::pair<std::uint32_t, Sample>> UcxModule::partial() const {
 
 }  // namespace netcheck::fabric::ucx
 
+namespace {
+
+using netcheck::fabric::kModuleAbi;
+
+void tell(char* why, std::size_t why_size, std::string_view text) noexcept {
+  if (why_size == 0) return;
+  const std::size_t length = std::min(text.size(), why_size - 1);
+  std::memcpy(why, text.data(), length);
+  why[length] = '\0';
+}
+
+}  // namespace
+
 extern "C" [[gnu::visibility("default")]] netcheck::fabric::Module* netcheck_fabric_module(
     int abi, netcheck::fabric::Sink* sink, char* why, std::size_t why_size) noexcept {
-  using netcheck::fabric::kModuleAbi;
   try {
     if (abi != kModuleAbi) {
-      std::snprintf(why, why_size, "built for interface %d, this netcheck has %d", kModuleAbi, abi);
+      tell(why, why_size, fmt::format("built for interface {}, this netcheck has {}", kModuleAbi, abi));
       return nullptr;
     }
     auto version = netcheck::fabric::ucx::library_version();
     if (version) return new netcheck::fabric::ucx::UcxModule(sink, std::move(*version));
-    std::snprintf(why, why_size, "%s", describe(version.error()).c_str());
+    tell(why, why_size, describe(version.error()));
   } catch (const std::exception& error) {
-    std::snprintf(why, why_size, "%s", error.what());
+    tell(why, why_size, error.what());
   } catch (...) {
-    std::snprintf(why, why_size, "an exception of an unknown kind");
+    tell(why, why_size, "an exception of an unknown kind");
   }
   return nullptr;
 }
