@@ -239,10 +239,12 @@ std::optional<Verdict> verdict_of(const Outcome& outcome) {
 }
 
 bool names_fault(const Scenario& scenario, const Verdict& verdict) {
+  const auto culprits = culprits_of(verdict);
+  if (scenario.fault.kind == Kind::cut_data)  // the node, or a way to or from it
+    return std::ranges::any_of(culprits, [&](const Culprit& culprit) { return is_fault(scenario, culprit); });
   std::vector<std::uint32_t> wanted = {scenario.fault.node};
   if (scenario.fault.kind == Kind::two_slow) wanted.push_back(scenario.fault.other);
   return std::ranges::all_of(wanted, [&](std::uint32_t node) {
-    const auto culprits = culprits_of(verdict);
     return std::ranges::any_of(culprits, [&](const Culprit& culprit) {
       return culprit.node == node && is_fault(scenario, culprit);
     });

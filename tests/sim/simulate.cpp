@@ -97,6 +97,7 @@ void print(const Tallies& result) {
              "no leader", "named");
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
     const Tally& tally = result.kinds.at(kind);
+    if (tally.runs == 0) continue;
     fmt::print("{:<14}{:>7}{:>7}{:>7}{:>14}{:>11}{:>7}\n", name(static_cast<Kind>(kind)), tally.runs,
                tally.pass, tally.fail, tally.inconclusive, tally.no_leader, tally.named);
   }
