@@ -66,7 +66,7 @@ Outcome World::run() {
     prepare(index);
   schedule_fault();
   Outcome outcome;
-  while (clock_.step(kEndOfTime))
+  while (outcome.events < kEndless && clock_.step(kEndOfTime))
     ++outcome.events;
   for (Node& node : nodes_) {
     outcome.nodes.push_back({.able = node.follower && !node.dead && !node.frozen,
