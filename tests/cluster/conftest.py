@@ -4,11 +4,13 @@ Each test asserts outcomes: the sacct line, job and node states, exit codes, rec
 (scripts/cluster) is brought up once, in build/cluster-test, with the program and plugin as `cmake --install` lays them out.
 """
 
+import contextlib
 import json
 import os
 import pathlib
 import re
 import shlex
+import signal
 import subprocess
 import time
 
@@ -126,11 +128,20 @@ class Cluster:
         status = json.loads(self.script("status", "--json").stdout)
         self.namespaces = {node["name"]: os.readlink(f"/proc/{node['init_pid']}/ns/net") for node in status["nodes"]}
 
-    def crawl(self, rail=0):
-        """Links so slow that a check lasts: a test that breaks something in its middle has the time to. Passes, if let."""
-        for node in NODES:
-            self.script("shape", f"{node}.{rail}", "20mbit")
-        self.configure(CONFIG.replace("400Mbps", "5Mbps") + f'[fabric]\ndevices = ["eth{rail}"]\n')
+    @contextlib.contextmanager
+    def held(self, options=("--netcheck",), **kwargs):
+        """A job whose check stands still in its middle: the leader's probe is stopped once its fabric moves bytes, so that a
+        test can break something there however fast the check is. It goes on when the block ends."""
+        job = self.sbatch(*options, **kwargs)
+        probe = self.appears("n1", r"netcheck probe")
+        self.appears("n1", r"netcheck fabric")
+        time.sleep(0.1)
+        os.kill(probe, signal.SIGSTOP)
+        try:
+            yield job
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # the test may have ended it
+                os.kill(probe, signal.SIGCONT)
 
     def appears(self, node, pattern, timeout=30):
         """The pid (as this machine counts) of a process of `node` whose command line matches, as soon as there is one."""
