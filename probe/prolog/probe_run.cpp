@@ -3,13 +3,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
 #include "session/report.h"
@@ -128,7 +128,7 @@ class ProbeRun {
   }
 
   // In memory and whole before the probe begins: nothing to wait for, on either side.
-  Result<system::Descriptor> assignment_file() {
+  [[nodiscard]] Result<system::Descriptor> assignment_file() const {
     const std::string text =
         session::to_json(order_.assignment).dump(-1, ' ', true, Json::error_handler_t::replace);
     system::Descriptor file(::memfd_create("assignment", MFD_CLOEXEC));

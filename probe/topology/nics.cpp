@@ -1,4 +1,5 @@
 // Interfaces and RDMA ports → NICs, each with the reason why it is no fabric NIC, if any. As the probe user.
+#include <fmt/format.h>
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -162,11 +163,12 @@ bool matches_any(const std::vector<std::string>& globs, const std::string& text)
 std::vector<Nic> list_nics(const std::vector<Interface>& interfaces, const std::vector<std::string>& exclude,
                            const std::string& fsroot) {
   std::vector<Nic> nics;
+  nics.reserve(interfaces.size());
   for (const Interface& interface : interfaces)
     nics.push_back(nic_of(interface, exclude, fsroot));
   const std::string infiniband = fsroot + "/sys/class/infiniband";
   for (const std::string& device : names_in(infiniband))
-    for (const std::string& port : names_in(infiniband + "/" + device + "/ports"))
+    for (const std::string& port : names_in(fmt::format("{}/{}/ports", infiniband, device)))
       nics.push_back(nic_of_port(device, port, interfaces, exclude, fsroot));
   return nics;
 }
