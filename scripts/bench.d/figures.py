@@ -11,6 +11,7 @@ import random
 import statistics
 import subprocess
 import sys
+import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 
@@ -73,14 +74,11 @@ def busbw(record):
     return max(rate for _, rate, lasted in gate(record) if lasted >= 0.03)
 
 
-def interval(on, off, rounds=10_000):
-    """Bootstrap: 95 % interval of the ratio of the medians. Seeded: the same samples give the same interval."""
+def interval(statistic, *samples, rounds=10_000):
+    """Bootstrap: 95 % interval of statistic(*samples). Seeded: the same samples give the same interval."""
     pick = random.Random(1)
-    ratios = sorted(
-        statistics.median(pick.choices(on, k=len(on))) / statistics.median(pick.choices(off, k=len(off)))
-        for _ in range(rounds)
-    )
-    return ratios[int(0.025 * rounds)], ratios[int(0.975 * rounds)]
+    values = sorted(statistic(*(pick.choices(sample, k=len(sample)) for sample in samples)) for _ in range(rounds))
+    return values[int(0.025 * rounds)], values[int(0.975 * rounds)]
 
 
 def show_line(path):
@@ -144,19 +142,37 @@ def show_largest(path):
     print(max(batch["bytes"] for step, _, _ in steps(load(path)) for batch in step["batches"]))
 
 
-def show_ratio(path, wanted):
-    """Lines "on|off SECONDS": medians, ratio, interval, judgement."""
-    times = {"on": [], "off": []}
+def free_times(path):
+    """Lines "sbatch|srun on|off SECONDS" → seconds by (command, plugin)."""
+    times = {}
     for line in pathlib.Path(path).read_text().splitlines():
-        word, seconds = line.split()
-        times[word].append(float(seconds))
-    on, off = times["on"], times["off"]
-    low, high = interval(on, off)
-    ratio = statistics.median(on) / statistics.median(off)
-    print(
-        f"{statistics.median(on) * 1000:.1f} ms of {len(on)}\t{statistics.median(off) * 1000:.1f} ms of {len(off)}"
-        f"\t{ratio:.3f} [{low:.3f}, {high:.3f}]\t{'ok' if ratio <= float(wanted) else 'MISSED'}"
-    )
+        command, plugin, seconds = line.split()
+        times.setdefault((command, plugin), []).append(float(seconds))
+    return times
+
+
+def show_free_medians(path):
+    times = free_times(path)
+    for command in ("sbatch", "srun"):
+        on, off = times[command, "on"], times[command, "off"]
+        low, high = interval(lambda a, b: statistics.median(a) / statistics.median(b), on, off)
+        print(
+            f"    {command:<7} median with the plugin {statistics.median(on) * 1000:.1f} ms ({len(on)} jobs), without"
+            f" {statistics.median(off) * 1000:.1f} ms ({len(off)}), ratio {statistics.median(on) / statistics.median(off):.3f}"
+            f" [{low:.3f}, {high:.3f}]"
+        )
+
+
+def show_free_ratio(path, wanted):
+    """1 + what the plugin adds to a job of srun / what a batch job takes without it, its interval, judgement."""
+    times = free_times(path)
+
+    def ratio(on, off, batch):
+        return 1 + (statistics.median(on) - statistics.median(off)) / statistics.median(batch)
+
+    samples = times["srun", "on"], times["srun", "off"], times["sbatch", "off"]
+    low, high = interval(ratio, *samples)
+    print(f"{ratio(*samples):.3f} [{low:.3f}, {high:.3f}]\t{'ok' if ratio(*samples) <= float(wanted) else 'MISSED'}")
 
 
 def resident(pid):
@@ -183,11 +199,10 @@ def role_of(pid):
 
 
 def watch_memory(out):
-    """Until killed: the peak of each probe and fabric process, by network namespace, rewritten to `out` as it grows."""
-    import time
-
-    peaks = {}
+    """Until killed: the most that the netcheck processes of one node had resident together, rewritten to `out` as it grows."""
+    most = 0
     while True:
+        nodes = {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
             role = role_of(pid)
             if role is None:
@@ -196,20 +211,15 @@ def watch_memory(out):
                 space = os.readlink(f"/proc/{pid}/ns/net")
             except OSError:
                 continue
-            peaks[space, role, pid] = max(peaks.get((space, role, pid), 0), resident(pid))
-        pathlib.Path(out).write_text(json.dumps([[*key, value] for key, value in peaks.items()]))
+            nodes.setdefault(space, []).append((role, resident(pid)))
+        for processes in nodes.values():
+            total = sum(peak for _, peak in processes)
+            if total > most:
+                most = total
+                parts = ", ".join(f"{role} {peak / 2**20:.1f} MiB" for role, peak in sorted(processes))
+                pathlib.Path(out + ".new").write_text(f"{total} {parts}\n")
+                os.rename(out + ".new", out)  # whole at every moment: the watcher is killed at any
         time.sleep(0.05)
-
-
-def show_memory(path):
-    """The node with the largest sum of peaks, its clerk included: bytes in all, and each process."""
-    nodes = {}
-    for space, role, _, peak in load(path):
-        nodes.setdefault(space, []).append((role, peak))
-    if not nodes:
-        sys.exit("no probe was seen")
-    largest = max(nodes.values(), key=lambda processes: sum(peak for _, peak in processes))
-    print(sum(peak for _, peak in largest), ", ".join(f"{role} {peak / 2**20:.1f} MiB" for role, peak in sorted(largest)))
 
 
 COMMANDS = {
@@ -223,9 +233,9 @@ COMMANDS = {
     "took": show_took,
     "slice": show_slice,
     "largest": show_largest,
-    "ratio": show_ratio,
+    "free-medians": show_free_medians,
+    "free-ratio": show_free_ratio,
     "watch-memory": watch_memory,
-    "memory": show_memory,
 }
 
 if __name__ == "__main__":

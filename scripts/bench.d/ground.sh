@@ -7,6 +7,7 @@ readonly kBuild=${NETCHECK_BUILD_DIR:-$PWD/build/bench}
 readonly kStage=$PWD/build/bench-stage
 export NETCHECK_CLUSTER_DIR=${NETCHECK_CLUSTER_DIR:-$PWD/build/cluster-bench}
 missed=0
+watcher='' # a process of the bench that must not outlive it
 
 die() {
   echo "${0##*/}: $*" >&2
@@ -67,6 +68,7 @@ stage() { # [TOML_LINE…]
 end_cluster() {
   local status=$?
   trap - EXIT
+  [[ -z $watcher ]] || kill "$watcher" 2>/dev/null || true
   scripts/cluster down >/dev/null 2>&1 || echo "${0##*/}: the cluster did not go down" >&2
   exit "$status"
 }
