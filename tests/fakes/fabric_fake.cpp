@@ -84,7 +84,10 @@ class Fake : public Module {
   }
 
   void misbehave(const std::string& fault, std::uint32_t id) {
-    if (fault == "crash") ::raise(SIGSEGV);
+    if (fault == "crash") {
+      static_cast<void>(::signal(SIGSEGV, SIG_DFL));  // a sanitizer would catch it
+      ::raise(SIGSEGV);
+    }
     if (fault == "stop") ::raise(SIGSTOP);
     if (fault == "exit") ::_exit(0);
     if (fault == "block") ::pause();
