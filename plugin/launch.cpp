@@ -114,7 +114,8 @@ void LineRelay::finish() {
 }
 
 void LineRelay::emit() {
-  constexpr std::string_view kError = "error:";
+  constexpr std::string_view kError = "error:",
+                             kName = "netcheck: ";  // Slurm's own log lines begin with the plugin's name
   if (line_.empty() || lines_ > kMaxLines) return;
   if (++lines_ > kMaxLines) {
     relay_(true, fmt::format("more than {} lines: the rest is left out", kMaxLines));
@@ -123,6 +124,7 @@ void LineRelay::emit() {
   std::string_view text = line_;
   const bool is_error = text.starts_with(kError);
   if (is_error) text.remove_prefix(std::min(text.size(), text.find_first_not_of(' ', kError.size())));
+  if (text.starts_with(kName)) text.remove_prefix(kName.size());
   relay_(is_error, printable(text, kMaxLineBytes));
   line_.clear();
 }

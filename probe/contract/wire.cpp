@@ -245,7 +245,7 @@ Json bytes_to_json(const Bytes& bytes) {
 Bytes to_cbor(const Json& value) {
   const std::vector<std::uint8_t> cbor = Json::to_cbor(value);
   const auto* data = reinterpret_cast<const std::byte*>(cbor.data());
-  return {data, data + cbor.size()};
+  return Bytes(data, data + cbor.size());
 }
 
 Result<Json> from_cbor(const Bytes& frame, std::string_view subject) {

@@ -21,8 +21,9 @@ using std::chrono::milliseconds;
 constexpr Ns kAtMedian = milliseconds(80);
 /// The same at the gate's rate, which is the slowest node's when the gate failed.
 constexpr Ns kAtGate = milliseconds(160);
-/// When rounds only compare, or bytes do not arrive, they are short.
-constexpr Ns kBrief = milliseconds(50);
+/// When rounds only compare, or bytes do not arrive, they are short; shorter still, and what a shaper or a
+/// switch lets through at first reads as 2 % of the rate.
+constexpr Ns kBrief = milliseconds(100);
 /// A slow node at a tenth of the median rate, and some more.
 constexpr int kPatience = 11;
 constexpr Ns kConstant = milliseconds(300);

@@ -33,11 +33,14 @@ check_rate() {
 }
 
 # The bytes that may leave at once. 2 ms at the link's rate, which is longer than this machine's timers
-# are late; a fixed large burst would let short transfers on slow links go unshaped.
+# are late; a fixed large burst would let short transfers on slow links go unshaped. From 100 Mb/s up at least
+# one of the 64 KiB segments that the stack hands over whole: tbf would cut each into packets, at a third of the rate.
 burst_of() {
-  local bytes
-  bytes=$(($(bits_of "$1") / 8 / 500))
-  echo $((bytes < 16000 ? 16000 : bytes))
+  local bits bytes least
+  bits=$(bits_of "$1")
+  bytes=$((bits / 8 / 500))
+  least=$((bits < 100000000 ? 16000 : 100000))
+  echo $((bytes < least ? least : bytes))
 }
 
 # The bytes that may wait: 50 ms at the link's rate, but two of TCP's largest segments at least.

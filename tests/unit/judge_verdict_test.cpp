@@ -69,7 +69,7 @@ TEST(Verdict, WithoutAThresholdFailsNobodyButWarns) {
   const Verdict verdict = decide(plan, played.history);
   ASSERT_EQ(name(verdict), "pass");
   EXPECT_THAT(std::get<Pass>(verdict).warnings,
-              ElementsAre(StartsWith("n3(tx: 99.")));  // 100 Mb/s less latency
+              ElementsAre(StartsWith("n3(tx: 100.")));  // 100 Mb/s less latency
   EXPECT_EQ(exit_code(verdict), ExitCode::pass);
 }
 
