@@ -94,7 +94,7 @@ std::vector<std::string> child_environment(const std::function<const char*(const
   std::vector<std::string> environment;
   for (const char* name : kPassedOn)
     if (const char* value = get(name)) environment.push_back(fmt::format("{}={}", name, value));
-  environment.push_back("PATH=/usr/sbin:/usr/bin:/sbin:/bin");
+  environment.emplace_back("PATH=/usr/sbin:/usr/bin:/sbin:/bin");
   if (!settings.slurm_bin.empty()) environment.back() += ":" + settings.slurm_bin;
   return environment;
 }

@@ -245,7 +245,8 @@ Json bytes_to_json(const Bytes& bytes) {
 Bytes to_cbor(const Json& value) {
   const std::vector<std::uint8_t> cbor = Json::to_cbor(value);
   const auto* data = reinterpret_cast<const std::byte*>(cbor.data());
-  return Bytes(data, data + cbor.size());
+  Bytes bytes(data, data + cbor.size());
+  return bytes;
 }
 
 Result<Json> from_cbor(const Bytes& frame, std::string_view subject) {

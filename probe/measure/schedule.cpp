@@ -37,11 +37,11 @@ struct Shape {
   /// size divides, which schedule() insists on for operations that split.
   [[nodiscard]] Piece blocks(std::uint64_t first, std::uint64_t count) const {
     const std::uint64_t elements = bytes / element;
-    const auto begin = [&](std::uint64_t block) {
+    const auto start_of = [&](std::uint64_t block) {
       // (elements · block) / ranks without overflow: elements = q · ranks + r
       return (elements / ranks * block + elements % ranks * block / ranks) * element;
     };
-    return {.offset = begin(first), .length = begin(first + count) - begin(first)};
+    return {.offset = start_of(first), .length = start_of(first + count) - start_of(first)};
   }
   [[nodiscard]] Piece block(std::uint64_t index) const { return blocks(index, 1); }
   /// The blocks of `member` and the others in its aligned group of `size`.

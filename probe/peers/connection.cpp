@@ -15,13 +15,14 @@
 namespace netcheck::peers {
 namespace {
 
-constexpr std::size_t kPrefix = 4;              // bytes of the length
-constexpr std::size_t kReadAtOnce = 64 * 1024;  // per turn of the loop: fair to a thousand others
+constexpr std::size_t kPrefix = 4;  // bytes of the length
+constexpr std::size_t kReadAtOnce = std::size_t{64}
+                                    << 10U;  // per turn of the loop: fair to a thousand others
 /// A peer that lets four of the largest frames pile up does not read.
 constexpr std::size_t kMaxQueued = 4 * kMaxFrame;
 /// Bytes thrown away at the end, so that closing does not answer them with a reset that would overtake our
 /// own last frame. More than any peer sends unasked.
-constexpr std::size_t kDrain = 256 * 1024;
+constexpr std::size_t kDrain = std::size_t{256} << 10U;
 
 Bytes with_prefix(const Bytes& frame) {
   Bytes out(kPrefix + frame.size());

@@ -22,7 +22,7 @@ namespace {
 
 using Key = std::array<unsigned char, crypto_secretbox_KEYBYTES>;
 constexpr std::size_t kStamp = 8;  // bytes of the time: nanoseconds since 1970, little-endian
-constexpr std::size_t kHexKey = 2 * crypto_secretbox_KEYBYTES;
+constexpr std::size_t kHexKey = std::size_t{2} * crypto_secretbox_KEYBYTES;
 
 std::int64_t wall_clock() {
   timespec now{};

@@ -69,7 +69,8 @@ Result<void> read_section(Reading& reading, const toml::key& section, const toml
   if (table == nullptr)
     return reading.refuse(section.source(), fmt::format("'{}' is a section", section.str()),
                           fmt::format("write [{}] on a line of its own", section.str()));
-  for (const auto& [key, value] : *table) {
+  for (const auto& [toml_key, value] : *table) {
+    const toml::key& key = toml_key;  // a lambda may not hold a structured binding before clang 16
     const auto setting =
         std::find_if(reading.settings.begin(), reading.settings.end(), [&](const Setting& candidate) {
           return candidate.section == section.str() && candidate.key == key.str();

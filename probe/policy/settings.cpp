@@ -43,7 +43,7 @@ std::optional<std::string> text_of(const toml::node& node, std::size_t max_bytes
   return text->get();
 }
 
-Read text(std::string Policy::*field, std::function<std::string(const std::string&)> check) {
+Read text(std::string Policy::*field, const std::function<std::string(const std::string&)>& check) {
   return [=](Policy& policy, const toml::node& node) {
     std::string wrong;
     auto value = text_of(node, kMaxPathBytes, wrong);

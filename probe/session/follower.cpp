@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "contract/overloaded.h"
 #include "judge/verdict.h"
 #include "session/parts.h"
 #include "session/plan.h"
@@ -30,11 +31,6 @@ struct Task {
   NodeOutcome outcome;
   std::string transport;
   std::vector<TeamCard> cards;
-};
-
-template <typename... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "contract/overloaded.h"
 #include "judge/script.h"
 #include "judge/verdict.h"
 #include "session/parts.h"
@@ -38,11 +39,6 @@ struct Doing {
 };
 
 enum class Stage { rendezvous, opening, inviting, connecting, measuring, dismissing, closed };
-
-template <typename... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 }  // namespace
 

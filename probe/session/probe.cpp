@@ -15,6 +15,7 @@
 #include <set>
 #include <utility>
 
+#include "contract/overloaded.h"
 #include "fabric/child.h"
 #include "peers/peers.h"
 #include "session/follower.h"
@@ -33,11 +34,6 @@ constexpr Ns kClerkPatience = std::chrono::seconds(1);
 constexpr std::size_t kManyNodes = 32;
 /// A key file's credential is refused when older: as munge's own default.
 constexpr Ns kKeyLifetime = std::chrono::minutes(5);
-
-template <typename... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 void tell(std::string_view text) {
   fmt::print(stderr, "netcheck: {}\n", printable(text));
@@ -228,9 +224,9 @@ void Driver::set_timer() {
 // --- in ---------------------------------------------------------------------------------------------------
 
 void Driver::on_peers(peers::Event event) {
-  std::visit(Overloaded{[this](const peers::Proven& event_) { proven(event_); },
-                        [this](const peers::Heard& event_) { heard(event_); },
-                        [this](peers::Gone& event_) { gone(event_.node, std::move(event_.why)); },
+  std::visit(Overloaded{[this](const peers::Proven& arrived) { proven(arrived); },
+                        [this](const peers::Heard& message) { heard(message); },
+                        [this](peers::Gone& left) { gone(left.node, std::move(left.why)); },
                         [this](const peers::Dropped& dropped) {
                           const std::string text = fmt::format("{}: {}", dropped.from, dropped.why);
                           if (told_++ < kMaxLogLines) tell(text);

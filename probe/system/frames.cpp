@@ -13,9 +13,9 @@ namespace netcheck::system {
 
 namespace {
 
-constexpr std::size_t kPrefix = 4;              // bytes of the length
-constexpr std::size_t kReadAtOnce = 64 * 1024;  // the default socket buffer holds three of these
-constexpr std::size_t kQueuedFrames = 4;        // frames of the largest size that may wait
+constexpr std::size_t kPrefix = 4;                           // bytes of the length
+constexpr std::size_t kReadAtOnce = std::size_t{64} << 10U;  // the default socket buffer holds three of these
+constexpr std::size_t kQueuedFrames = 4;                     // frames of the largest size that may wait
 
 Bytes with_prefix(const Bytes& frame) {
   Bytes out(kPrefix + frame.size());

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "contract/overloaded.h"
+
 namespace netcheck::sim {
 
 using session::Message;
@@ -12,11 +14,6 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 namespace {
-
-template <typename... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
 
 /// Nothing of a check may happen after this; the longest deadline is 8 s after the latest start.
 constexpr Time kEndOfTime = Time(std::chrono::seconds(30));
