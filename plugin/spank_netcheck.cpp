@@ -122,6 +122,9 @@ void take_notice(spank_t spank, int count, char** arguments) {
 
 /// From here on what is logged reaches the user: sbatch's output file, srun's stderr.
 void tell_the_user(spank_t spank) {
+  // A job submitted from within a checked one inherits its variables.
+  for (const char* name : kJobVariables)
+    spank_unsetenv(spank, name);
   if (!the_notice()) return;
   if (shall_print()) slurm_spank_log("%s", the_notice()->line.c_str());
   for (const auto& [name, value] : the_notice()->environment)

@@ -3,6 +3,7 @@
 // cluster, job, restart and boot. Pure: text in, text out.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
 #include <string_view>
@@ -20,6 +21,12 @@ struct Notice {
   std::map<std::string, std::string>
       environment;  ///< NETCHECK_VERDICT and so on; names [A-Z0-9_]+, values one line
 };
+
+/// The variables that a job may find; what a notice does not set is unset, so that none is inherited from
+/// another job.
+inline constexpr std::array kJobVariables = {"NETCHECK_VERDICT", "NETCHECK_BUSBW_GBPS", "NETCHECK_MIN_GBPS",
+                                             "NETCHECK_NODES",   "NETCHECK_CULPRITS",   "NETCHECK_REASON",
+                                             "NETCHECK_RECORD"};
 
 inline constexpr std::size_t kNoticeMaxBytes =
     8'192;  ///< a line of ≤ 1 KiB and a dozen variables fit many times

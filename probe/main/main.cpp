@@ -35,7 +35,7 @@ constexpr const char* kAbout =
     "    sbatch --netcheck train.sh                 the site's threshold\n"
     "    sbatch --netcheck=400Gbps train.sh         at least 400 Gb/s bus bandwidth\n"
     "and read the verdict with:\n"
-    "    sacct -o JobID,State,AdminComment\n";
+    "    sacct -X -P -o JobID,State,AdminComment\n";
 constexpr const char* kFooter =
     "Exit codes: 0 pass or done, 1 fail, 2 usage or configuration error, 3 inconclusive.\n"
     "Example:  netcheck replay /run/netcheck/records/mycluster-17-0.json";

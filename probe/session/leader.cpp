@@ -38,6 +38,10 @@ struct Doing {
   std::string transport;
 };
 
+/// Of nodes that gave no sign at all: what an administrator looks at first.
+constexpr const char* kUnheard =
+    "nothing was heard of them: is the plugin on there and free, do names resolve, do the ports reach?";
+
 enum class Stage { rendezvous, opening, inviting, connecting, measuring, dismissing, closed };
 
 }  // namespace
@@ -214,7 +218,8 @@ struct Leader::State {
   void tick(Time now) {
     if (now < wake()) return;
     if (stage == Stage::dismissing) return finish();
-    const std::string why = stage == Stage::rendezvous ? last_heed : "no answer in time";
+    const std::string unheard = last_heed.empty() ? kUnheard : last_heed;
+    const std::string why = stage == Stage::rendezvous ? unheard : "no answer in time";
     for (const std::uint32_t node : gather.awaited)
       report.history.missing.push_back({.node = node, .phase = report.reached, .detail = why});
     close(now);

@@ -69,6 +69,10 @@ spank_err_t spank_setenv(spank_t, const char* name, const char* value, int) {
   host->environment[name] = value;
   return kDone;
 }
+spank_err_t spank_unsetenv(spank_t, const char* name) {
+  host->environment.erase(name);
+  return kDone;
+}
 spank_err_t spank_get_item(spank_t, spank_item_t item, ...) {
   va_list arguments;
   va_start(arguments, item);
@@ -252,6 +256,13 @@ TEST_F(Spank, LineIsPrintedOncePerJobAndVariablesReachEveryStep) {
   step(0);
   EXPECT_THAT(host_.log, IsEmpty());
   EXPECT_EQ(host_.environment.at("NETCHECK_VERDICT"), "pass");
+}
+
+TEST_F(Spank, FiguresOfTheJobThatSubmittedThisOneAreNotShown) {
+  host_.environment = {{"NETCHECK_VERDICT", "pass"}, {"NETCHECK_BUSBW_GBPS", "0.955"}, {"OTHER", "stays"}};
+  host_.context = S_CTX_REMOTE;
+  EXPECT_EQ(slurm_spank_user_init(nullptr, 0, nullptr), 0);
+  EXPECT_THAT(host_.environment, ElementsAre(testing::Pair("OTHER", "stays")));
 }
 
 TEST_F(Spank, OtherNodesPrintNothing) {
