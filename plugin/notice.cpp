@@ -42,11 +42,12 @@ std::string boot_id() {
 }
 
 /// What is wrong with the file itself; "" when it may be read.
-std::string check_file(int fd, uid_t uid) {
+/// It was written by who reads it, root; nobody else can have put it there.
+std::string check_file(int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return std::strerror(errno);
   if (!S_ISREG(status.st_mode)) return "it is no regular file";
-  if (status.st_uid != 0 && status.st_uid != uid) return "it belongs to somebody else";
+  if (status.st_uid != ::geteuid()) return "it belongs to somebody else";
   if (status.st_size < 0 || static_cast<std::size_t>(status.st_size) > kNoticeMaxBytes)
     return "it is too large";
   return {};
@@ -66,7 +67,7 @@ std::optional<Notice> load_notice(const std::string& run_directory, const Step& 
     if (errno != ENOENT) why_not = fmt::format("{}: {}", path, std::strerror(errno));
     return std::nullopt;
   }
-  if (const std::string wrong = check_file(file.get(), step.uid); !wrong.empty()) {
+  if (const std::string wrong = check_file(file.get()); !wrong.empty()) {
     why_not = fmt::format("{}: {}", path, wrong);
     return std::nullopt;
   }

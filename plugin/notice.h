@@ -16,14 +16,13 @@ namespace netcheck::plugin {
 /// Which step of which job asks.
 struct Step {
   std::uint32_t job = 0;
-  uid_t uid = 0;                         ///< the job's user
   std::optional<std::uint32_t> restart;  ///< where Slurm tells a step
 };
 
 /// True when the notice is of this run of the job on this boot of the node. Pure.
 [[nodiscard]] bool belongs_to(const Notice& notice, const Step& step, const std::string& boot_id);
 
-/// RUN_DIR/notices/JOB, when it is a regular file of root or of the job's user, of the right size, well
+/// RUN_DIR/notices/JOB, when it is a regular file of root, of the right size, well
 /// formed, and belongs to this run. Else nullopt; `why_not` is set only where there is a notice that was not
 /// taken.
 [[nodiscard]] std::optional<Notice> load_notice(const std::string& run_directory, const Step& step,

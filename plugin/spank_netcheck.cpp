@@ -94,8 +94,7 @@ std::optional<Step> this_step(spank_t spank) {
   Step step;
   std::uint32_t id = 0;
   if (spank_get_item(spank, S_JOB_ID, &step.job) != ESPANK_SUCCESS ||
-      spank_get_item(spank, S_JOB_STEPID, &id) != ESPANK_SUCCESS ||
-      spank_get_item(spank, S_JOB_UID, &step.uid) != ESPANK_SUCCESS || id == kExternStep)
+      spank_get_item(spank, S_JOB_STEPID, &id) != ESPANK_SUCCESS || id == kExternStep)
     return std::nullopt;
   // 0 says nothing: Slurm 22.05 gives it to every step of a restarted job too. What protects a restarted job
   // from an old notice there is the prolog, which removes it.

@@ -16,10 +16,11 @@ constexpr std::size_t kLineBytes = 1'024;
 constexpr std::size_t kMissingBytes = 160, kListBytes = 320, kReasonBytes = 240, kNameBytes = 64,
                       kLaneBytes = 32;
 
-/// A value that cannot be taken for another tag's.
+/// A value that cannot be taken for another tag's, nor for another tool's part of the comment (" | ").
 std::string plain(std::string_view text, std::size_t max_bytes) {
   std::string result = printable(text, max_bytes);
   std::ranges::replace(result, '"', '\'');
+  std::ranges::replace(result, '|', '/');
   return result;
 }
 

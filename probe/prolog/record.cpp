@@ -80,14 +80,14 @@ Result<std::string> write_record(const Record& record) {
   return records->path() + "/" + name;
 }
 
-Result<void> write_notice_file(const std::string& run_directory, const Notice& notice, uid_t uid, gid_t gid) {
+Result<void> write_notice_file(const std::string& run_directory, const Notice& notice) {
   auto base = Folder::open(run_directory, kOpenFolder);
   if (!base) return tl::unexpected(base.error());
   auto notices = base->inner(kNotices, kOpenFolder);
   if (!notices) return tl::unexpected(notices.error());
   const std::string name = std::to_string(notice.run.job);
   notices->rotate(kMaxRecords - 1, kMaxRecords * kNoticeMaxBytes, name);
-  return notices->write(name, write_notice(notice), 0400, {uid, gid});
+  return notices->write(name, write_notice(notice), 0400, {::geteuid(), ::getegid()});
 }
 
 void remove_notice(const std::string& run_directory, std::uint32_t job) noexcept {

@@ -1,5 +1,6 @@
 // The record of a check on one node, and the notice beside it. As root, under policy.run_directory (0755):
-// records/ (0700, files 0600), notices/ (0755, files 0400 of the job's user). Old records go first when there
+// records/ (0700, files 0600), notices/ (0755, files 0400 of root: a file
+// of the user's own could be grown until /run is full). Old records go first when there
 // are more than kMaxRecords or kMaxRecordBytes.
 #pragma once
 
@@ -46,8 +47,7 @@ struct Record {
 /// Creates the folders as needed; written to a temporary name and renamed. Never follows a symbolic link.
 /// Returns the path.
 [[nodiscard]] Result<std::string> write_record(const Record& record);
-[[nodiscard]] Result<void> write_notice_file(const std::string& run_directory, const Notice& notice,
-                                             uid_t uid, gid_t gid);
+[[nodiscard]] Result<void> write_notice_file(const std::string& run_directory, const Notice& notice);
 void remove_notice(const std::string& run_directory, std::uint32_t job) noexcept;
 
 }  // namespace netcheck::prolog

@@ -267,7 +267,7 @@ class Check {
     notice.leader = leads();
     notice.line = outcome.line;
     notice.environment = environment_of(outcome, assignment(), record_path(policy().run_directory, run_id()));
-    auto written = write_notice_file(policy().run_directory, notice, record_.job.uid, record_.job.gid);
+    auto written = write_notice_file(policy().run_directory, notice);
     if (!written) remark("no notice: " + describe(written.error()));
   }
 

@@ -1,5 +1,6 @@
 // Ending a whole tree of processes: groups, sessions and double forks included, since this process is their
 // subreaper.
+#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -22,6 +23,19 @@ void reap_all() {
   }
 }
 
+/// kill(-1) reaches what the caller may signal, itself excepted; so a child becomes the account first.
+void kill_all_of(const Account& account) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    const bool become = ::setgroups(0, nullptr) == 0 &&
+                        ::setresgid(account.gid, account.gid, account.gid) == 0 &&
+                        ::setresuid(account.uid, account.uid, account.uid) == 0;
+    if (become && account.uid != 0) ::kill(-1, SIGKILL);
+    ::_exit(0);
+  }
+  if (pid > 0) ::waitpid(pid, nullptr, 0);  // it does three calls; another of the account may end it sooner
+}
+
 std::vector<ProcessStat> living_descendants() {
   std::vector<ProcessStat> found = descendants_of(::getpid());
   std::erase_if(found,
@@ -37,8 +51,10 @@ std::optional<std::uint64_t> start_time_of(pid_t pid) {
   return stat->start_time;
 }
 
-std::vector<std::pair<pid_t, std::uint64_t>> end_descendants(Time deadline) {
+std::vector<std::pair<pid_t, std::uint64_t>> end_descendants(Time deadline,
+                                                             const std::optional<Account>& account) {
   for (;;) {
+    if (account) kill_all_of(*account);
     const std::vector<ProcessStat> living = living_descendants();
     for (const ProcessStat& process : living)
       ::kill(process.pid, SIGKILL);

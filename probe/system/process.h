@@ -80,7 +80,10 @@ struct Finished {
 void become_subreaper();
 /// SIGKILL to every descendant (found through /proc, repeatedly, since they may fork) and reaps them until
 /// none is left or `deadline` comes. Returns those that would not end: (pid, start_time).
-[[nodiscard]] std::vector<std::pair<pid_t, std::uint64_t>> end_descendants(Time deadline);
+/// With `account`, every process of that account goes too, in one step, which those that fork faster than
+/// /proc is read do not escape: only for an account that runs nothing else here.
+[[nodiscard]] std::vector<std::pair<pid_t, std::uint64_t>> end_descendants(
+    Time deadline, const std::optional<Account>& account = std::nullopt);
 /// Start time of a living process; nullopt when there is none. A zombie counts as ended.
 [[nodiscard]] std::optional<std::uint64_t> start_time_of(pid_t pid);
 

@@ -39,6 +39,7 @@ copy_plugin() {
   ((!${#plugin_modules[@]})) || cp -L -- "${plugin_modules[@]}" "$tree/lib/netcheck/"
   chown -R 0:0 -- "$tree"
   chmod -R u+rwX,go+rX,go-w,a-s -- "$tree"
+  find "$tree" -type f -perm -u+x -name netcheck -exec chmod 0711 {} +
   so=$(find "$tree" -type f -name netcheck.so -printf '%P\n' -quit)
   [[ -n $so ]] || die "no netcheck.so in ${plugin_install:-$plugin_so}"
   program=$(find "$tree" -type f -perm -u+x -name netcheck -printf '%P\n' -quit)

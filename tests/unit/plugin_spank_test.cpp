@@ -261,7 +261,8 @@ TEST_F(Spank, LineIsPrintedOncePerJobAndVariablesReachEveryStep) {
 TEST_F(Spank, FiguresOfTheJobThatSubmittedThisOneAreNotShown) {
   host_.environment = {{"NETCHECK_VERDICT", "pass"}, {"NETCHECK_BUSBW_GBPS", "0.955"}, {"OTHER", "stays"}};
   host_.context = S_CTX_REMOTE;
-  EXPECT_EQ(slurm_spank_user_init(nullptr, 0, nullptr), 0);
+  EXPECT_EQ(call(slurm_spank_init_post_opt), 0);
+  EXPECT_EQ(call(slurm_spank_user_init), 0);
   EXPECT_THAT(host_.environment, ElementsAre(testing::Pair("OTHER", "stays")));
 }
 

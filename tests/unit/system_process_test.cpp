@@ -148,6 +148,22 @@ TEST(EndDescendants, ReachesAnOrphanInItsOwnSession) {
             0);
 }
 
+TEST(EndDescendants, ReachesProcessesThatForkFasterThanTheyCanBeListed) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root";
+  EXPECT_EQ(in_a_child([] {
+              become_subreaper();
+              const Account account{"", 64'999, 64'999};  // nobody's
+              Launch launch = shell("for i in 1 2 3 4; do (hop() { (hop) & exit; }; hop) & done; exit 0");
+              launch.account = account;
+              auto process = Process::start(launch);
+              if (!process) return 1;
+              ::usleep(100'000);
+              if (!end_descendants(now() + seconds(10), account).empty()) return 2;
+              return descendants_of(::getpid()).empty() ? 0 : 3;
+            }),
+            0);
+}
+
 TEST(EndDescendants, EndsAStoppedProcess) {
   EXPECT_EQ(in_a_child([] {
               become_subreaper();
