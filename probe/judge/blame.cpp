@@ -147,6 +147,31 @@ std::optional<std::uint32_t> wide_rail(const Plan& plan, const Standings& standi
   return std::nullopt;
 }
 
+/// The node at one end of every way measured; nullopt: the ways have none in common.
+std::optional<std::uint32_t> on_all_ways(const Standings& standings) {
+  const auto& paths = standings.paths();
+  const auto on_all = [&](std::uint32_t node) {
+    return std::ranges::all_of(paths, [&](const Path& path) { return path.from == node || path.to == node; });
+  };
+  for (const std::uint32_t node : {paths.front().from, paths.front().to})
+    if (on_all(node)) return node;
+  return std::nullopt;
+}
+
+/// Most ways of a rail are slow. Where one node is on all of them, it or the fabric: the rounds ended before
+/// its partners met.
+void say_wide(const Plan& plan, const Standings& standings, std::uint32_t lane, Blame& blame) {
+  if (const auto node = on_all_ways(standings)) {
+    const std::string name = node_name(plan, *node);
+    blame.explanation = fmt::format("most paths measured are slow{0}, and {1} is on each: {1} or the fabric",
+                                    on_rail(plan, 0, lane), name);
+    return;
+  }
+  blame.fabric_wide = true;
+  blame.explanation =
+      fmt::format("most paths are slow{}: the fabric or its configuration", on_rail(plan, 0, lane));
+}
+
 /// The slowest way for which nobody could be named, in words; empty when there is none.
 std::string unresolved(const Plan& plan, const Standings& standings) {
   const Path* worst = nullptr;
@@ -198,9 +223,7 @@ Blame decode(const Plan& plan, const std::vector<EdgeFigure>& edges, double frac
     return blame;
   }
   if (const auto lane = wide_rail(plan, standings)) {
-    blame.fabric_wide = true;
-    blame.explanation = fmt::format("most nodes are slow{}: the fabric or its configuration, not a node",
-                                    on_rail(plan, 0, *lane));
+    say_wide(plan, standings, *lane, blame);
     return blame;
   }
   name_nodes(plan, standings, blame.culprits);

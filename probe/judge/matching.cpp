@@ -53,6 +53,7 @@ struct Offer {
   Pair pair;
 };
 
+/// Adds pairs to `matching`; nodes that are in it already are taken.
 void match_group(const Standings& standings, const Group& group, Matching& matching) {
   std::vector<Offer> offers;
   for (std::size_t i = 0; i < group.size(); ++i)
@@ -67,6 +68,8 @@ void match_group(const Standings& standings, const Group& group, Matching& match
     }
   std::ranges::stable_sort(offers, std::ranges::greater{}, &Offer::value);
   std::set<std::uint32_t> taken;
+  for (const Pair& pair : matching)
+    taken.insert({pair.from, pair.to});
   for (const Offer& offer : offers) {
     if (taken.contains(offer.pair.from) || taken.contains(offer.pair.to)) continue;
     taken.insert({offer.pair.from, offer.pair.to});
@@ -95,8 +98,15 @@ Matching across(const Plan& plan, int which) {
   return matching;
 }
 
-Matching suspects_with_good(const Plan& plan, const Standings& standings, int which) {
+Matching left_over(const Plan& plan, int which) {
   Matching matching;
+  for (const Group& group : groups_of(plan, which))
+    if (group.size() >= 3 && group.size() % 2 == 1)
+      matching.push_back({group[group.size() / 2], group.back()});
+  return matching;
+}
+
+Matching suspects_with_good(const Plan& plan, const Standings& standings, int which, Matching matching) {
   for (const Group& group : groups_of(plan, which))
     match_group(standings, group, matching);
   return matching;

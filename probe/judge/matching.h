@@ -20,9 +20,13 @@ using Matching = std::vector<Pair>;
 /// i → i + half inside each group; with an odd number the middle one is idle. None for a group of two: it has
 /// no second pair.
 [[nodiscard]] Matching across(const Plan& plan, int which);
-/// Every suspect with a node proven good in what the suspect is doubted for, that it has not met; where there
-/// is none, with another suspect. Inside the groups of `which`.
-[[nodiscard]] Matching suspects_with_good(const Plan& plan, const Standings& standings, int which);
+/// In each odd group of three and more the two that were idle, one in `neighbours` and one in `across`: they
+/// have met one partner each, and not each other. None for even groups.
+[[nodiscard]] Matching left_over(const Plan& plan, int which);
+/// `fixed`, and of the nodes not in it every suspect with a node proven good in what the suspect is doubted
+/// for, that it has not met; where there is none, with another suspect. Inside the groups of `which`.
+[[nodiscard]] Matching suspects_with_good(const Plan& plan, const Standings& standings, int which,
+                                          Matching fixed = {});
 /// The pair to be measured with nothing else running: slow with others, its nodes proven good elsewhere (or
 /// everything slow), and not measured alone yet.
 [[nodiscard]] std::optional<Pair> worth_alone(const Plan& plan, const Standings& standings,

@@ -39,7 +39,7 @@ constexpr Ns kTooQuick = milliseconds(10);
 constexpr int kMostRepeats = 2;
 constexpr std::uint32_t kWarmup = 1, kIterations = 4, kMostIterations = 64;
 constexpr std::uint64_t kGrain = 64, kLeastBytes = 4u << 10;
-/// Rounds 0 and 1 are fixed; up to three are spent on suspects.
+/// Rounds 0 and 1 are fixed, and where a group is odd part of round 2; up to three are spent on suspects.
 constexpr std::uint32_t kFixedRounds = 2, kMostRounds = 5;
 
 /// The last Measure of the rounds and what came of it; nullptr before the first.
@@ -79,7 +79,7 @@ Matching pairs_of(const Measure& measure, const TeamIndex& teams) {
 }
 
 struct Rates {
-  std::vector<double> median;  ///< by rail, of the edges so far; 0: none
+  std::vector<double> median;  ///< by rail, of the edges so far, or keep_pace; 0: none
   bool dead = false;           ///< some edge is known to carry nothing
 };
 
@@ -128,8 +128,32 @@ struct Situation {
   TeamIndex teams;
 };
 
+/// When all ways of the last half-round are faster than most until then, their rate is what sizes go by. Of
+/// three nodes with the first at a hundredth, the one way that it is not on is else measured with so few
+/// bytes that its figure, over too short a time, counts for nothing.
+void keep_pace(Situation& now) {
+  const Done* last = last_round(now.history);
+  if (last == nullptr) return;
+  const Matching pairs = pairs_of(*measure_of(*last), now.teams);
+  std::map<std::uint16_t, double> slowest;
+  for (const EdgeFigure& edge : now.edges) {
+    if (edge.round != measure_of(*last)->round) continue;
+    if (std::ranges::find(pairs, Pair{edge.from.node, edge.to.node}) == pairs.end()) continue;
+    const double rate = edge.rate && !edge.partial ? edge.rate->bits_per_second : 0;
+    const auto [found, first] = slowest.try_emplace(edge.from.lane, rate);
+    if (!first) found->second = std::min(found->second, rate);
+  }
+  for (const auto& [lane, rate] : slowest)
+    if (lane < now.rates.median.size()) now.rates.median[lane] = std::max(now.rates.median[lane], rate);
+}
+
 bool in_vain(const Situation& now) {
   return now.need == Need::find || now.rates.dead;
+}
+
+/// Nobody is looked for.
+bool only_compares(const Situation& now) {
+  return now.need == Need::compare && !now.rates.dead;
 }
 
 Size size_on(const Situation& now, std::uint16_t lane) {
@@ -177,7 +201,8 @@ std::vector<Batch> batches_for(const Situation& now, const Form& form, const Mat
   return batches;
 }
 
-/// Rounds after this one that are needed to resolve one fault: with an odd number somebody was idle in each.
+/// Rounds after this one that are needed to resolve one fault: in an odd group somebody was idle in each; in
+/// groups suspects meet others.
 std::uint32_t rounds_due(const Plan& plan, std::uint32_t round) {
   const auto nodes = static_cast<std::uint32_t>(plan.nodes.size());
   const std::uint32_t needed =
@@ -256,6 +281,17 @@ std::optional<Wanted> alone_round(const Situation& now, const Standings& standin
   return std::nullopt;
 }
 
+/// Whoever was idle meets its second partner, whether or not anybody is suspect: of three nodes the first is
+/// on all ways until then, and when it is slow nothing tells that they could be faster. Suspects use the
+/// round too.
+std::optional<Wanted> left_over_round(const Situation& now, const Standings& standings, std::uint32_t round) {
+  Wanted wanted{.round = round, .back = false, .pairs = left_over(now.plan, home(now)), .which = home(now)};
+  if (wanted.pairs.empty()) return std::nullopt;
+  if (only_compares(now)) return wanted;
+  wanted.pairs = suspects_with_good(now.plan, standings, wanted.which, std::move(wanted.pairs));
+  return wanted;
+}
+
 std::optional<Wanted> new_round(const Situation& now, std::uint32_t round) {
   if (round < kFixedRounds) {
     Wanted wanted{.round = round, .back = false, .pairs = {}, .which = home(now)};
@@ -263,8 +299,10 @@ std::optional<Wanted> new_round(const Situation& now, std::uint32_t round) {
     if (!wanted.pairs.empty()) return wanted;
     return std::nullopt;
   }
-  if (now.need == Need::compare && !now.rates.dead) return std::nullopt;
   const Standings standings(now.plan, now.edges, kBlameFraction);
+  if (round == kFixedRounds)
+    if (auto wanted = left_over_round(now, standings, round)) return wanted;
+  if (only_compares(now)) return std::nullopt;
   if (round < kMostRounds)
     if (auto wanted = suspects_round(now, standings, round)) return wanted;
   return alone_round(now, standings, round);
@@ -322,6 +360,7 @@ Step next_round(const Plan& plan, const History& history, const Gate& gate, Need
   if (forming_twice(history)) return Stop{};
   Situation now{plan, history, gate, need, left, edges_of(plan, history), {}, teams_of(history)};
   now.rates = rates_of(plan, now.edges);
+  keep_pace(now);
   const auto wanted = wanted_next(now);
   if (!wanted) return Stop{};
   const auto teams = partition(plan, wanted->which, free_team_id(history));

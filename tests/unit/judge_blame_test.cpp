@@ -124,6 +124,17 @@ TEST(Blame, IsTheFabricsWhenMostAreBelowTheSitesFloor) {
                                        kEight, [](auto, auto) { return true; }, 0, 300e6));
   EXPECT_TRUE(blame.fabric_wide);
   EXPECT_THAT(blame.culprits, IsEmpty());
+  EXPECT_EQ(blame.explanation, "most paths are slow: the fabric or its configuration");
+}
+
+TEST(Blame, DoesNotTakeTheWaysOfOneNodeForTheFabric) {
+  // Two rounds of three nodes: each way begins or ends at node 0.
+  Plan plan = plan_for(3);
+  plan.thresholds.site_floor = Rate{500e6};
+  const Blame blame = decode(plan, edges({{0, 1}, {0, 2}}, [](auto, auto) { return true; }));
+  EXPECT_FALSE(blame.fabric_wide);
+  EXPECT_THAT(blame.culprits, IsEmpty());
+  EXPECT_EQ(blame.explanation, "most paths measured are slow, and n0 is on each: n0 or the fabric");
 }
 
 TEST(Blame, DoesNotHeedAUsersWish) {

@@ -88,6 +88,9 @@ TEST(Matchings, AreNeighboursThenHalfWayAcross) {
   EXPECT_THAT(across(plan_for(4), 0), ElementsAre(Pair{0, 2}, Pair{1, 3}));
   EXPECT_THAT(across(plan_for(3), 0), ElementsAre(Pair{0, 2}));
   EXPECT_THAT(across(plan_for(2), 0), IsEmpty());
+  EXPECT_THAT(left_over(plan_for(5), 0), ElementsAre(Pair{2, 4}));
+  EXPECT_THAT(left_over(plan_for(3), 0), ElementsAre(Pair{1, 2}));
+  EXPECT_THAT(left_over(plan_for(4), 0), IsEmpty());
 }
 
 TEST(Matchings, BringEveryNodeTwoPartnersOrOneAndAThirdRound) {
