@@ -10,9 +10,13 @@ from test_faults import ran
 # A private munged beside the node's own, so that Slurm itself goes on working.
 MUNGED = (
     "rm -rf /run/test-munge; mkdir -p /run/test-munge; {key}; chmod 0700 /run/test-munge; chmod 0400 /run/test-munge/key; "
-    "chmod 0755 /run/test-munge; {prefix} munged --force --key-file=/run/test-munge/key --socket=/run/test-munge/socket "
-    "--pid-file=/run/test-munge/pid --log-file=/run/test-munge/log --seed-file=/run/test-munge/seed >/dev/null 2>&1 </dev/null"
+    "chmod 0755 /run/test-munge; {prefix} munged --foreground --force --key-file=/run/test-munge/key --socket=/run/test-munge/socket "
+    "--pid-file=/run/test-munge/pid --log-file=/run/test-munge/log --seed-file=/run/test-munge/seed >/dev/null 2>&1 </dev/null & "
+    "for i in $(seq 100); do test -S /run/test-munge/socket && exit; sleep 0.1; done; exit 1"
 )
+
+
+FAKETIME = "$(ls /usr/lib/*/faketime/libfaketimeMT.so.1)"
 
 
 @pytest.fixture
@@ -55,7 +59,7 @@ def test_another_munge_key_is_named(cluster, configured_apart):
 
 @pytest.mark.parametrize("skew", ["+10m", "-10m"])
 def test_a_skewed_clock_is_named(cluster, configured_apart, skew):
-    private_munged(cluster, "n3", "cp /run/node/munge/munge.key /run/test-munge/key", f"faketime -f {skew}")
+    private_munged(cluster, "n3", "cp /run/node/munge/munge.key /run/test-munge/key", f"env FAKETIME={skew} LD_PRELOAD={FAKETIME}")
     configured_apart("n3", CONFIG + '[peers]\nmunge_socket = "/run/test-munge/socket"\n')
     comment = ran(cluster.sbatch("--netcheck"))
     assert comment.startswith("netcheck=inconclusive") and "missing=n3" in comment
