@@ -283,10 +283,11 @@ def test_both_components_of_a_heterogeneous_job_get_a_line(cluster):
         user="alice", input="#!/bin/sh\necho script ran on $(hostname)\n", cwd=cluster.home,
     )  # fmt: skip
     number = done.stdout.strip()
-    job = Job(cluster, number)
     deadline = time.monotonic() + 90
-    while set(job.state().split()) != {"COMPLETED"} and time.monotonic() < deadline:
-        time.sleep(0.3)
-    time.sleep(2)  # slurmdbd hears of the comment after the end
-    rows = cluster.exec("ctl", "sacct", "-n", "-P", "-X", "-j", number, "-o", "JobID,AdminComment").stdout.splitlines()
+    rows = []
+    while time.monotonic() < deadline:
+        rows = cluster.exec("ctl", "sacct", "-n", "-P", "-X", "-j", number, "-o", "JobID,State,AdminComment").stdout.splitlines()
+        if len(rows) == 2 and all("|COMPLETED|netcheck=" in row for row in rows):
+            break
+        time.sleep(0.5)
     assert len(rows) == 2 and all("netcheck=" in row for row in rows), rows
