@@ -106,10 +106,10 @@ Matching left_over(const Plan& plan, int which) {
   return matching;
 }
 
-Matching suspects_with_good(const Plan& plan, const Standings& standings, int which, Matching matching) {
+Matching suspects_with_good(const Plan& plan, const Standings& standings, int which, Matching fixed) {
   for (const Group& group : groups_of(plan, which))
-    match_group(standings, group, matching);
-  return matching;
+    match_group(standings, group, fixed);
+  return fixed;
 }
 
 std::optional<Pair> worth_alone(const Plan& plan, const Standings& standings, const Blame& blame) {
