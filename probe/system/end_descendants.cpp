@@ -16,7 +16,8 @@ namespace netcheck::system {
 
 namespace {
 
-constexpr int kPauseMs = 5;  // between passes: a killed process needs some scheduling to end
+constexpr int kKillerPasses = 20;  // milliseconds for a child that makes three system calls
+constexpr int kPauseMs = 5;        // between passes: a killed process needs some scheduling to end
 
 void reap_all() {
   while (::waitpid(-1, nullptr, WNOHANG) > 0) {
@@ -33,7 +34,10 @@ void kill_all_of(const Account& account) {
     if (become && account.uid != 0) ::kill(-1, SIGKILL);
     ::_exit(0);
   }
-  if (pid > 0) ::waitpid(pid, nullptr, 0);  // it does three calls; another of the account may end it sooner
+  // It makes three calls; but once it is the account, the account's processes may stop it, so the wait is
+  // bounded. What is left of it is a descendant like others: the pass that follows kills and reaps it.
+  for (int i = 0; pid > 0 && i < kKillerPasses && ::waitpid(pid, nullptr, WNOHANG) == 0; ++i)
+    ::poll(nullptr, 0, 1);
 }
 
 std::vector<ProcessStat> living_descendants() {
