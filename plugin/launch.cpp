@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "system/proc.h"
 #include "system/process.h"
@@ -53,15 +54,32 @@ bool drain(int fd, LineRelay& lines) {
   return true;
 }
 
-/// Until the program has ended or `deadline`. Its stderr is relayed as it comes.
-void attend(system::Process& process, system::Descriptor& errors, LineRelay& lines, Time deadline) {
+/// How long the program is waited for: briefly until it announces its deadline, then a little beyond that;
+/// never longer than the site allows.
+struct Patience {
+  Time most, until;
+
+  explicit Patience(Time at_most)
+      : most(at_most), until(std::min(most, monotonic_now() + kAnnouncePatience)) {}
+  void hear(std::chrono::milliseconds announced) {
+    until = std::min(most, monotonic_now() + announced + kOverrun);
+  }
+};
+
+/// Until the program has ended or patience is at its end. Its stderr is relayed as it comes.
+void attend(system::Process& process, system::Descriptor& errors, LineRelay& lines, Patience& patience) {
+  bool heard = false;
   while (!process.poll()) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - monotonic_now());
+    if (!heard && lines.announced()) {
+      heard = true;
+      patience.hear(*lines.announced());
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(patience.until - monotonic_now());
     if (left.count() <= 0) break;
-    const auto patience =
+    const auto wait_for =
         process.pidfd() >= 0 ? left : std::min(left, std::chrono::milliseconds(kLookInterval));
     std::array<pollfd, 2> wait{{{errors.get(), POLLIN, 0}, {process.pidfd(), POLLIN, 0}}};
-    ::poll(wait.data(), wait.size(), static_cast<int>(patience.count()));
+    ::poll(wait.data(), wait.size(), static_cast<int>(wait_for.count()));
     if (wait[0].revents != 0 && !drain(errors.get(), lines)) errors.reset();  // poll skips a negative one
   }
   if (errors) static_cast<void>(drain(errors.get(), lines));
@@ -103,13 +121,21 @@ void LineRelay::take(std::string_view bytes) {
   for (const char c : bytes) {
     if (lines_ > kMaxLines) return;
     if (c == '\n')
-      emit();
+      end_line();
     else if (line_.size() < kMaxLineBytes)
       line_ += c;
   }
 }
 
 void LineRelay::finish() {
+  emit();
+}
+
+void LineRelay::end_line() {
+  if (std::exchange(first_, false)) {
+    announced_ = read_announced(line_);
+    if (announced_) return line_.clear();  // ours, not the log's
+  }
   emit();
 }
 
@@ -131,7 +157,7 @@ void LineRelay::emit() {
 
 void run_check(const Settings& settings, const std::string& request, std::vector<std::string> environment,
                const Relay& relay) {
-  const Time deadline = monotonic_now() + settings.timeout;
+  const Time begun = monotonic_now();
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     return relay(true, fmt::format("no pipe: {}", std::strerror(errno)));
@@ -140,7 +166,7 @@ void run_check(const Settings& settings, const std::string& request, std::vector
 
   system::Launch launch;
   launch.program = settings.program;
-  launch.arguments = {"prolog", "--config", settings.config, "--request=" + request};
+  launch.arguments = {"prolog", "--announce-deadline", "--config", settings.config, "--request=" + request};
   launch.environment = std::move(environment);
   launch.descriptors = {{child_errors.get(), STDERR_FILENO}};
   launch.oom_score_adj = 0;
@@ -149,7 +175,8 @@ void run_check(const Settings& settings, const std::string& request, std::vector
   if (!process) return relay(true, describe(process.error()) + "; the job runs unchecked");
 
   LineRelay lines(relay);
-  attend(*process, errors, lines, deadline);
+  Patience patience(begun + settings.timeout);
+  attend(*process, errors, lines, patience);
   lines.finish();
   if (const auto status = process->poll()) {
     if (*status != 0)
@@ -157,7 +184,10 @@ void run_check(const Settings& settings, const std::string& request, std::vector
     return;
   }
   const bool ended = end_tree(*process);
-  relay(true, fmt::format("the check did not end within {} s and was killed{}", settings.timeout.count(),
+  const bool mute = !lines.announced() && patience.until < patience.most;
+  relay(true, fmt::format("the check did not {} and was killed{}",
+                          mute ? "say within 3s how long it takes"
+                               : "end within " + format_duration(patience.until - begun),
                           ended ? "" : ", but is still there"));
 }
 

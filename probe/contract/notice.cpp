@@ -1,4 +1,5 @@
-// The notice as text, strictly written and strictly read. Pure; compiled into the plugin as well.
+// The notice and the deadline as text, strictly written and strictly read. Pure; compiled into the plugin as
+// well.
 //
 //   netcheck-notice=1
 //   cluster=c1
@@ -23,6 +24,7 @@ constexpr std::size_t kMaxValueBytes = 1'024;  ///< the line in sacct has the sa
 constexpr std::size_t kMaxEnvironment = 32;    ///< far more than there are variables
 constexpr std::size_t kMaxIdentityBytes = 64;  ///< of a cluster's name, of a boot id (36)
 constexpr std::string_view kFormat = "netcheck-notice";
+constexpr std::string_view kDeadline = "deadline ";
 constexpr std::string_view kEnvironmentPrefix = "NETCHECK_";
 
 bool is_environment_name(std::string_view name) {
@@ -133,6 +135,20 @@ Result<Notice> read_notice(std::string_view text) {
   for (const auto& [key, missing] : reading.missing)
     if (missing) return refuse(fmt::format("'{}' is missing", key));
   return std::move(reading.notice);
+}
+
+std::string announce_deadline(std::chrono::milliseconds left) {
+  return fmt::format("{}{}", kDeadline,
+                     std::clamp(left, std::chrono::milliseconds(1), kLongestAnnounced).count());
+}
+
+std::optional<std::chrono::milliseconds> read_announced(std::string_view line) {
+  if (!line.starts_with(kDeadline)) return std::nullopt;
+  std::uint32_t left = 0;
+  if (!set_number(line.substr(kDeadline.size()), left) || left == 0) return std::nullopt;
+  const std::chrono::milliseconds announced(left);
+  if (announced > kLongestAnnounced) return std::nullopt;
+  return announced;
 }
 
 }  // namespace netcheck

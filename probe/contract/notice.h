@@ -1,10 +1,14 @@
-// The notice: what one run's check came to, in KEY=VALUE lines, for the plugin in a job step, which parses no
-// JSON. Written by `netcheck prolog` (root) on every node, read by the plugin in slurmstepd as root, bound to
-// cluster, job, restart and boot. Pure: text in, text out.
+// What `netcheck prolog` (root) says to the plugin, on every node. Pure: text in, text out.
+//
+// While it runs, its deadline. At its end the notice: what one run's check came to, in KEY=VALUE lines, for
+// the plugin in a job step, which parses no JSON. Read in slurmstepd as root, bound to cluster, job, restart
+// and boot.
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -41,5 +45,14 @@ inline constexpr const char* kRunDirectory = "/run/netcheck";
 /// Refuses: unknown or repeated keys, control characters, an environment name not starting with NETCHECK_,
 /// size.
 [[nodiscard]] Result<Notice> read_notice(std::string_view text);
+
+/// The longest check that a site can configure (policy/settings.cpp): no deadline is further away.
+inline constexpr std::chrono::milliseconds kLongestAnnounced{60'000};
+
+/// "deadline 8000": how far away the check's deadline is. With it, as its first line, the program tells the
+/// plugin how long to wait. From 1 ms to kLongestAnnounced, whatever `left` is.
+[[nodiscard]] std::string announce_deadline(std::chrono::milliseconds left);
+/// nullopt for anything but such a line.
+[[nodiscard]] std::optional<std::chrono::milliseconds> read_announced(std::string_view line);
 
 }  // namespace netcheck

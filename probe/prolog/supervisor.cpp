@@ -42,12 +42,15 @@ class Log {
   void name(std::uint32_t job) { prefix_ = fmt::format("netcheck: job {}: ", job); }
   void info(const std::string& text) const { write("", text); }
   void error(const std::string& text) const { write("error: ", text); }
+  static void line(const std::string& text) {
+    // One write, so that lines of two processes do not mix; nobody to tell when it fails.
+    const std::string whole = text + "\n";
+    static_cast<void>(!::write(STDERR_FILENO, whole.data(), whole.size()));
+  }
 
  private:
   void write(const char* kind, const std::string& text) const {
-    const std::string line = fmt::format("{}{}{}\n", kind, prefix_, printable(text, 1'024));
-    // One write, so that lines of two processes do not mix; nobody to tell when it fails.
-    static_cast<void>(!::write(STDERR_FILENO, line.data(), line.size()));
+    line(fmt::format("{}{}{}", kind, prefix_, printable(text, 1'024)));
   }
   std::string prefix_ = "netcheck: ";
 };
@@ -114,7 +117,11 @@ class Check {
     record_.job = std::move(*job);
     assignment().roster = record_.job.roster;
     log_.name(run_id().job);
-    if (auto prepared = set_policy(); !prepared) return conclude(start_failed(describe(prepared.error())));
+    const auto prepared = set_policy();
+    announce();
+    for (const std::string& note : notes_)
+      remark(note);
+    if (!prepared) return conclude(start_failed(describe(prepared.error())));
     remove_notice(policy().run_directory, run_id().job);
     const auto why_not = prepare();
     record_.phases["start"] = system::now() - start_;
@@ -150,16 +157,20 @@ class Check {
       remove_notice(policy().run_directory, run_id().job);
       return tl::unexpected(request.error());
     }
-    std::vector<std::string> notes;
-    policy() = apply(*site, *request, notes);
-    for (const std::string& note : notes)
-      remark(note);
+    policy() = apply(*site, *request, notes_);
     assignment().agreement = agreement(policy());
     policy().module_directory = module_directory_of(invocation_, policy());
     const Ns kept_back = std::min(kAfterwards, policy().time / 8);
     assignment().deadline = start_ + policy().time - kept_back;
     assignment().rendezvous_deadline = std::min(start_ + policy().rendezvous, assignment().deadline);
     return {};
+  }
+
+  // Before anything that can hang but the site's file: whoever waits for us then need not wait for long.
+  void announce() {
+    if (!invocation_.announce_deadline) return;
+    const Ns left = start_ + policy().time - system::now();
+    Log::line(announce_deadline(std::chrono::ceil<std::chrono::milliseconds>(left)));
   }
 
   // Everything the probe needs. Returns why there can be no check.
@@ -290,6 +301,7 @@ class Check {
   Log log_;
   Record record_;
   system::Account account_;
+  std::vector<std::string> notes_;  // what the request asked for and the site does not grant
   std::optional<Folder> folder_;
   system::Descriptor lock_, listener_;
   bool record_failed_ = false;

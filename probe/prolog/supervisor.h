@@ -18,6 +18,7 @@ struct Invocation {
   std::optional<std::string> request;  ///< the value of --netcheck; nullopt: not asked for
   std::vector<std::string> module_directories;  ///< where fabric modules may lie, unless the site says where
   std::string run_directory = kRunDirectory;    ///< where the record goes when the site's file cannot be read
+  bool announce_deadline = false;  ///< as the first line on stderr (contract/notice.h): for the plugin
 };
 
 /// 0, or 2 when it was called without a job in its environment (by hand). At most the check's deadline plus 2

@@ -73,5 +73,23 @@ TEST(Notice, LiesUnderTheRunDirectory) {
   EXPECT_EQ(notice_path("/run/netcheck", 17), "/run/netcheck/notices/17");
 }
 
+TEST(Deadline, IsReadAsItWasAnnounced) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(announce_deadline(milliseconds(7'996)), "deadline 7996");
+  EXPECT_EQ(read_announced("deadline 7996"), milliseconds(7'996));
+  // What is over, or further away than any site's checks, is still a deadline.
+  EXPECT_EQ(announce_deadline(milliseconds(-5)), "deadline 1");
+  EXPECT_EQ(announce_deadline(std::chrono::hours(1)), "deadline 60000");
+  EXPECT_EQ(read_announced("deadline 60000"), milliseconds(60'000));
+}
+
+TEST(Deadline, IsReadStrictly) {
+  for (const char* line : {"", "deadline", "deadline ", "deadline 0", "deadline -1", "deadline +8",
+                           "deadline 8000 ", "deadline  8000", " deadline 8000", "deadline 8000ms",
+                           "deadline 8e3", "deadline 0x10", "deadline 60001", "deadline 4294967297",
+                           "deadline 99999999999999999999", "Deadline 8000", "netcheck: deadline 8000"})
+    EXPECT_EQ(read_announced(line), std::nullopt) << line;
+}
+
 }  // namespace
 }  // namespace netcheck

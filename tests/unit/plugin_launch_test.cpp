@@ -1,11 +1,13 @@
 // What the plugin starts in the prolog, with small shell programs in its place.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -73,6 +75,15 @@ TEST(LineRelay, CutsLinesAndTellsErrors) {
   EXPECT_THAT(relayed({""}), IsEmpty());
 }
 
+TEST(LineRelay, KeepsAnAnnouncedDeadlineForUs) {
+  EXPECT_THAT(relayed({"dead", "line 8000\none\ndeadline 9000\n"}),
+              ElementsAre(Line{false, "one"}, Line{false, "deadline 9000"}));
+  EXPECT_THAT(relayed({"one\ndeadline 8000\n"}),
+              ElementsAre(Line{false, "one"}, Line{false, "deadline 8000"}));
+  EXPECT_THAT(relayed({"\ndeadline 8000\n"}), ElementsAre(Line{false, "deadline 8000"}));
+  EXPECT_THAT(relayed({"deadline 8000"}), ElementsAre(Line{false, "deadline 8000"}));  // not a whole line
+}
+
 TEST(LineRelay, IsBounded) {
   EXPECT_THAT(relayed({std::string(100'000, 'x')}), ElementsAre(Line{false, std::string(512, 'x')}));
   std::string flood;
@@ -92,8 +103,12 @@ class RunCheck : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  /// Runs `script` as the program; $DIR is the test's folder.
+  /// Runs `script` as the program, which has announced a deadline far away; $DIR is the test's folder.
   std::vector<Line> run(const std::string& script, const std::string& request = "400Gbps") {
+    return run_bare("echo deadline 60000 >&2\n" + script, request);
+  }
+  /// The same without the announcement.
+  std::vector<Line> run_bare(const std::string& script, const std::string& request = "400Gbps") {
     settings_.program = folder_ / "program";
     std::ofstream(settings_.program) << "#!/bin/sh\n" << script;
     ::chmod(settings_.program.c_str(), 0755);
@@ -137,7 +152,8 @@ TEST_F(RunCheck, HandsOverTheRequestAndNothingElse) {
       run("printf '%s|' \"$@\" >$DIR/arguments; env >$DIR/environment", "$(touch x) ; --config=/tmp/x"),
       IsEmpty());
   EXPECT_EQ(file("arguments"),
-            "prolog|--config|/etc/netcheck/netcheck.toml|--request=$(touch x) ; --config=/tmp/x|");
+            "prolog|--announce-deadline|--config|/etc/netcheck/netcheck.toml|--request=$(touch x) ; "
+            "--config=/tmp/x|");
   EXPECT_THAT(file("environment"), Not(HasSubstr("NETCHECK_TEST_LEAK")));
   ::unsetenv("NETCHECK_TEST_LEAK");
 }
@@ -171,7 +187,7 @@ TEST_F(RunCheck, KillsAProgramThatHangsAndEverythingBelowIt) {
       run("setsid sleep 1000 & echo $! >$DIR/below\n"
           "echo $$ >$DIR/pid; echo before >&2; exec sleep 1000\n");
   EXPECT_THAT(lines, ElementsAre(Line{false, "before"},
-                                 Line{true, "the check did not end within 1 s and was killed"}));
+                                 Line{true, "the check did not end within 1.0s and was killed"}));
   EXPECT_FALSE(alive("pid"));
   EXPECT_FALSE(alive("below"));
 }
@@ -180,6 +196,57 @@ TEST_F(RunCheck, KillsAProgramThatIsStopped) {
   settings_.timeout = std::chrono::seconds(1);
   EXPECT_THAT(run("echo $$ >$DIR/pid; kill -STOP $$"), ElementsAre(testing::Field(&Line::is_error, true)));
   EXPECT_FALSE(alive("pid"));
+}
+
+/// Each of these would take a minute, were it not for what the program announces, or does not.
+class RunCheckWaits : public RunCheck {
+ protected:
+  using Clock = std::chrono::steady_clock;
+  void SetUp() override {
+    RunCheck::SetUp();
+    settings_.timeout = std::chrono::seconds(60);
+  }
+  /// The program must be gone after `least` at the earliest, and long before the minute.
+  std::string killed_after(std::chrono::milliseconds least, const std::string& script) {
+    const Clock::time_point begun = Clock::now();
+    const auto lines = run_bare("echo $$ >$DIR/pid\n" + script + "\nexec sleep 1000");
+    const auto took = Clock::now() - begun;
+    EXPECT_GE(took, least);
+    EXPECT_LT(took, std::chrono::seconds(30));
+    EXPECT_FALSE(alive("pid"));
+    return lines.empty() ? "" : lines.back().text;
+  }
+};
+
+// Expected: 500 ms announced and 2 s beyond, as prolog/supervisor.h promises.
+TEST_F(RunCheckWaits, UntilTheAnnouncedDeadlineAndTwoSecondsMore) {
+  EXPECT_THAT(killed_after(std::chrono::milliseconds(2'500), "echo deadline 500 >&2"),
+              testing::MatchesRegex("the check did not end within (2|3|4)\\.[0-9]s and was killed"));
+}
+
+TEST_F(RunCheckWaits, ThreeSecondsForAnAnnouncementThatNeverComes) {
+  EXPECT_EQ(killed_after(std::chrono::seconds(3), ""),
+            "the check did not say within 3s how long it takes and was killed");
+}
+
+TEST_F(RunCheckWaits, ThreeSecondsWhateverIsAnnouncedInstead) {
+  EXPECT_EQ(killed_after(std::chrono::seconds(3), "echo deadline -9000 >&2"),
+            "the check did not say within 3s how long it takes and was killed");
+}
+
+TEST_F(RunCheckWaits, NoLongerForAProgramThatStopsAfterItsAnnouncement) {
+  killed_after(std::chrono::milliseconds(2'100), "echo deadline 100 >&2; kill -STOP $$");
+}
+
+TEST_F(RunCheckWaits, ForTheFirstAnnouncementAlone) {
+  killed_after(std::chrono::seconds(3), "echo hello >&2; echo deadline 50000 >&2");
+  killed_after(std::chrono::milliseconds(2'100), "echo deadline 100 >&2; echo deadline 50000 >&2");
+}
+
+TEST_F(RunCheckWaits, NeverBeyondTheSitesTimeout) {
+  settings_.timeout = std::chrono::seconds(1);
+  EXPECT_EQ(killed_after(std::chrono::seconds(1), "echo deadline 50000 >&2"),
+            "the check did not end within 1.0s and was killed");
 }
 
 TEST_F(RunCheck, IsNotHeldByAnOrphanThatKeepsThePipeOpen) {

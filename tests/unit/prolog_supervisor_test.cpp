@@ -17,6 +17,7 @@
 #include <sstream>
 #include <thread>
 
+#include "contract/wire.h"
 #include "judge/verdict.h"
 #include "prolog/record.h"
 #include "prolog/supervisor.h"
@@ -106,6 +107,7 @@ class Supervise : public testing::Test {
       invocation.config = config_path().string();
       invocation.request = std::move(request);
       invocation.run_directory = (base_ / "run").string();
+      invocation.announce_deadline = announces_;
       invocation.module_directories = {(base_ / "modules").string()};
       ::_exit(supervise(invocation));
     }
@@ -155,6 +157,7 @@ class Supervise : public testing::Test {
   fs::path base_;
   std::uint32_t job_ = 0;
   std::string nodes_ = "n[1-2]";
+  bool announces_ = false;
 };
 
 TEST_F(Supervise, DoesNothingWithoutAJobOrARequest) {
@@ -170,6 +173,21 @@ TEST_F(Supervise, DoesNothingWhileItIsSwitchedOff) {
   std::ofstream(base_ / "etc/disabled") << "";
   EXPECT_EQ(run().code, 0);
   EXPECT_TRUE(fs::is_empty(base_ / "run"));
+}
+
+TEST_F(Supervise, AnnouncesItsDeadlineBeforeAllElseToThePluginAlone) {
+  const auto first_line = [this](const std::string& request) {
+    const std::string said = run("n2", request).said;
+    return said.substr(0, said.find('\n'));
+  };
+  EXPECT_THAT(first_line(""), testing::StartsWith("netcheck: job "));  // from a Prolog script
+  announces_ = true;
+  // The site's 3 s, and what a user may make of them: 20 s; less what has passed.
+  EXPECT_THAT(first_line(""), testing::MatchesRegex("deadline 2[0-9][0-9][0-9]|deadline 3000"));
+  EXPECT_THAT(first_line("time=60s"), testing::MatchesRegex("deadline 19[0-9][0-9][0-9]|deadline 20000"));
+  EXPECT_THAT(first_line("nonsense"), testing::MatchesRegex("deadline 2[0-9][0-9][0-9]|deadline 3000"));
+  config("[check]\nslize = 3\n");
+  EXPECT_THAT(first_line(""), testing::MatchesRegex("deadline 7[0-9][0-9][0-9]|deadline 8000"));  // built in
 }
 
 TEST_F(Supervise, RepeatsWhatTheLeaderSaidOnAFollower) {
