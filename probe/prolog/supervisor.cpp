@@ -34,6 +34,9 @@ constexpr Ns kAfterwards = std::chrono::milliseconds(500);
 constexpr Ns kAnnotatePatience = std::chrono::seconds(2);
 // The promise is deadline + 2 s; half a second is for the record.
 constexpr Ns kOverrun = std::chrono::milliseconds(1'500);
+// A cache (sssd, nscd) answers in milliseconds, a directory across the network within a second; and the other
+// nodes wait 3 s for this one.
+constexpr Ns kAccountPatience = std::chrono::seconds(2);
 constexpr std::size_t kMaxSaidAloud = 20;  // of the probe's lines into slurmd's log; the record has them all
 constexpr const char* kDefaultPath = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin:/opt/slurm/bin";
 
@@ -88,11 +91,11 @@ Result<void> check_modules(const Policy& policy) {
   return check_trusted(module);
 }
 
-Result<system::Account> probe_account(const Policy& policy, uid_t job_uid) {
+Result<system::Account> probe_account(const Policy& policy, uid_t job_uid, Time deadline) {
   constexpr const char* kRemedy = "[probe] probe_user names an unprivileged account of its own";
   if (policy.probe_user == "root" || policy.probe_user == "nobody")
     return fail("use the account", policy.probe_user, "it is not netcheck's own", kRemedy);
-  auto account = system::find_account(policy.probe_user);
+  auto account = system::find_account(policy.probe_user, deadline);
   if (!account) return account;
   if (account->uid == 0) return fail("use the account", policy.probe_user, "it has root's rights", kRemedy);
   if (account->uid == job_uid)
@@ -176,10 +179,12 @@ class Check {
   // Everything the probe needs. Returns why there can be no check.
   std::optional<std::string> prepare() {
     if (assignment().roster.nodes.size() < 2) return "one node: no network between nodes to check";
-    if (auto busy = take_lock()) return busy;
-    auto account = probe_account(policy(), record_.job.uid);
+    // Before the lock: the child that asks for the account would hold it too.
+    auto account = probe_account(policy(), record_.job.uid,
+                                 std::min(system::now() + kAccountPatience, assignment().deadline));
     if (!account) return describe(account.error());
     account_ = std::move(*account);
+    if (auto busy = take_lock()) return busy;
     if (auto modules = check_modules(policy()); !modules) return describe(modules.error());
     if (!leads()) return std::nullopt;
     auto listener = listen_for(run_id().job, policy());

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
-#include <pwd.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -179,19 +178,6 @@ Result<void> confirm(int report_fd, const std::string& program) {
 
 }  // namespace
 
-Result<Account> find_account(const std::string& name) {
-  constexpr std::size_t kBuffer =
-      16'384;  // what sysconf(_SC_GETPW_R_SIZE_MAX) suggests, times 16 for directory services
-  std::vector<char> buffer(kBuffer);
-  passwd entry{};
-  passwd* found = nullptr;
-  const int error = ::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
-  if (found == nullptr)
-    return fail("find the account", name, error == 0 ? "no such account" : std::strerror(error),
-                "create it, or set probe.user to one of its own");
-  return Account{name, entry.pw_uid, entry.pw_gid};
-}
-
 Result<Process> Process::start(const Launch& launch) {
   std::vector<std::string> arguments = launch.arguments;
   arguments.insert(arguments.begin(), launch.program);
@@ -213,6 +199,22 @@ Result<Process> Process::start(const Launch& launch) {
   process.pidfd_.reset(pidfd_of(pid));
   process.start_time_ = start_time_of(pid).value_or(0);
   if (auto started = confirm(report.get(), launch.program); !started) return tl::unexpected(started.error());
+  return process;
+}
+
+Result<Process> Process::fork(const std::function<int()>& body) {
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) return fail("start", "a child", std::strerror(errno));
+  if (pid == 0) {
+    ::setsid();
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    ::_exit(::getppid() == parent ? body() : kExecFailed);
+  }
+  Process process;
+  process.pid_ = pid;
+  process.pidfd_.reset(pidfd_of(pid));
+  process.start_time_ = start_time_of(pid).value_or(0);
   return process;
 }
 

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,8 +23,9 @@ struct Account {
   uid_t uid = 0;
   gid_t gid = 0;
 };
-/// From the account database. Error: no such account.
-[[nodiscard]] Result<Account> find_account(const std::string& name);
+/// From the account database, asked in a child of its own: a directory service that does not answer hangs its
+/// caller for good. Error: no such account, or no answer by `deadline`.
+[[nodiscard]] Result<Account> find_account(const std::string& name, Time deadline);
 
 struct Launch {
   std::string program;                           ///< absolute
@@ -46,6 +48,9 @@ class Process {
   ~Process();  ///< kill_group() and a bounded wait
 
   [[nodiscard]] static Result<Process> start(const Launch& launch);
+  /// A copy of this process that ends with what `body` returns, or when this process does: for a call that
+  /// may hang. It holds every descriptor that is open here. Only for a process of one thread.
+  [[nodiscard]] static Result<Process> fork(const std::function<int()>& body);
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] int pidfd() const { return pidfd_.get(); }  ///< readable when it has ended; for Loop::watch

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -23,6 +24,18 @@
 #include "prolog/supervisor.h"
 #include "system/loop.h"
 #include "system/process.h"
+
+// In place of the C library's: a directory service that never answers for this one name.
+constexpr const char* kTarpit = "tarpit";
+extern "C" int getpwnam_r(const char* name, passwd* entry, char* /*buffer*/, std::size_t /*bytes*/,
+                          passwd** found) {
+  while (std::strcmp(name, kTarpit) == 0)
+    ::pause();
+  const passwd* known = ::getpwnam(name);
+  if (known != nullptr) *entry = *known;
+  *found = known != nullptr ? entry : nullptr;
+  return 0;
+}
 
 namespace netcheck::prolog {
 namespace {
@@ -346,6 +359,13 @@ TEST_F(Supervise, RefusesAccountsThatAreNotItsOwn) {
     expect_clean(run());
     EXPECT_THAT(line(), HasSubstr(account));
   }
+}
+
+TEST_F(Supervise, LosesNoMoreThanItsDeadlineToADirectoryServiceThatDoesNotAnswer) {
+  config("[check]\ntime = \"1s\"\nrendezvous = \"500ms\"\nslice = \"500ms\"\n[probe]\nprobe_user = \"" +
+         std::string(kTarpit) + "\"\n");
+  expect_clean(run());
+  EXPECT_THAT(line(), HasSubstr("find the account tarpit: the account database did not answer in time"));
 }
 
 TEST_F(Supervise, ShowsTheVerdictWhereNothingCanBeWritten) {

@@ -79,7 +79,7 @@ TEST(Process, KillsTheWholeGroup) {
 
 TEST(Process, DropsToTheAccountForGood) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root";
-  const auto account = find_account("games");  // in every Debian's passwd, owns nothing
+  const auto account = find_account("games", now() + seconds(10));  // in every Debian's passwd, owns nothing
   ASSERT_TRUE(account);
   Launch launch = shell("id -u; id -G; cat /proc/self/status | grep NoNewPrivs");
   launch.account = *account;
@@ -87,6 +87,35 @@ TEST(Process, DropsToTheAccountForGood) {
   ASSERT_TRUE(finished) << describe(finished.error());
   EXPECT_EQ(finished->output,
             std::to_string(account->uid) + "\n" + std::to_string(account->gid) + "\nNoNewPrivs:\t1\n");
+}
+
+TEST(Process, IsACopyThatEndsWithWhatItsBodyReturns) {
+  auto copy = Process::fork([] { return 42; });
+  ASSERT_TRUE(copy) << describe(copy.error());
+  EXPECT_EQ(copy->wait(now() + seconds(10)), 42 << 8);  // as waitpid gives it
+}
+
+TEST(Process, EndsACopyThatHangs) {
+  pid_t pid = 0;
+  std::uint64_t start_time = 0;
+  {
+    auto copy = Process::fork([] { return ::pause(); });
+    ASSERT_TRUE(copy) << describe(copy.error());
+    EXPECT_FALSE(copy->wait(now() + milliseconds(50)));
+    pid = copy->pid();
+    start_time = copy->start_time();
+  }
+  EXPECT_NE(start_time_of(pid), start_time);
+}
+
+TEST(FindAccount, KnowsAnAccountAndSaysWhenThereIsNone) {
+  const auto root = find_account("root", now() + seconds(10));
+  ASSERT_TRUE(root) << describe(root.error());
+  EXPECT_EQ(root->uid, 0U);
+  EXPECT_EQ(root->gid, 0U);
+  const auto none = find_account("no-such-account", now() + seconds(10));
+  ASSERT_FALSE(none);
+  EXPECT_THAT(describe(none.error()), HasSubstr("no-such-account: no such account"));
 }
 
 TEST(Process, ResetsTheOomScoreThatSlurmdHandsDown) {
