@@ -84,22 +84,49 @@ Result<Folder> Folder::inner(const std::string& name, mode_t mode) const {
   return Folder(std::move(*folder), path);
 }
 
-Result<void> Folder::write(const std::string& name, std::string_view content, mode_t mode,
-                           Owner owner) const {
+Result<std::string> Folder::prepare(const std::string& name, std::string_view content, mode_t mode,
+                                    Owner owner) const {
   const std::string path = path_ + "/" + name;
-  const std::string temporary = fmt::format("{}{}-{}", kTemporary, ::getpid(), name);
-  ::unlinkat(descriptor_.get(), temporary.c_str(), 0);
+  std::string temporary = fmt::format("{}{}-{}", kTemporary, ::getpid(), name);
+  remove(temporary);
   const system::Descriptor file(::openat(descriptor_.get(), temporary.c_str(),
                                          O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) return fail("write", path, reason_of(errno));
   // The content first, as root's alone; then it is given away.
   const bool whole = write_all(file.get(), content) && ::fchown(file.get(), owner.uid, owner.gid) == 0 &&
-                     ::fchmod(file.get(), mode) == 0 &&
-                     ::renameat(descriptor_.get(), temporary.c_str(), descriptor_.get(), name.c_str()) == 0;
-  if (whole) return {};
+                     ::fchmod(file.get(), mode) == 0;
+  if (whole) return temporary;
   const int error = errno;
-  ::unlinkat(descriptor_.get(), temporary.c_str(), 0);
+  remove(temporary);
   return fail("write", path, reason_of(error), error == ENOSPC ? "make room on that filesystem" : "");
+}
+
+Result<void> Folder::write(const std::string& name, std::string_view content, mode_t mode,
+                           Owner owner) const {
+  const auto temporary = prepare(name, content, mode, owner);
+  if (!temporary) return tl::unexpected(temporary.error());
+  if (::renameat(descriptor_.get(), temporary->c_str(), descriptor_.get(), name.c_str()) == 0) return {};
+  const int error = errno;
+  remove(*temporary);
+  return fail("write", path_ + "/" + name, reason_of(error));
+}
+
+Result<bool> Folder::create(const std::string& name, std::string_view content, mode_t mode,
+                            Owner owner) const {
+  const auto temporary = prepare(name, content, mode, owner);
+  if (!temporary) return tl::unexpected(temporary.error());
+  const bool made = ::linkat(descriptor_.get(), temporary->c_str(), descriptor_.get(), name.c_str(), 0) == 0;
+  const int error = errno;
+  remove(*temporary);
+  if (made) return true;
+  if (error == EEXIST) return false;
+  return fail("write", path_ + "/" + name, reason_of(error));
+}
+
+std::optional<std::time_t> Folder::written_at(const std::string& name) const {
+  struct stat status {};
+  if (::fstatat(descriptor_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+  return status.st_mtim.tv_sec;
 }
 
 Result<std::string> Folder::read(const std::string& name, std::size_t max_bytes) const {

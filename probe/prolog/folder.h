@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include <ctime>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +30,11 @@ class Folder {
   /// Replaces `name`, whatever it was, by a file of this content, mode and owner.
   [[nodiscard]] Result<void> write(const std::string& name, std::string_view content, mode_t mode,
                                    Owner owner) const;
+  /// The same, but where there is a `name` already, whatever it is: then nothing is written, and false.
+  [[nodiscard]] Result<bool> create(const std::string& name, std::string_view content, mode_t mode,
+                                    Owner owner) const;
+  /// When it was last written, of what is there; nullopt when there is none.
+  [[nodiscard]] std::optional<std::time_t> written_at(const std::string& name) const;
   /// At most `max_bytes` of a regular file of ours. Error: none there (reason "No such file or directory").
   [[nodiscard]] Result<std::string> read(const std::string& name, std::size_t max_bytes) const;
   /// A file of ours, made with 0600 when it is not there, for reading and writing.
@@ -40,6 +47,9 @@ class Folder {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
+  // Under a temporary name, which is returned; whatever goes wrong, it is about `path`.
+  [[nodiscard]] Result<std::string> prepare(const std::string& name, std::string_view content, mode_t mode,
+                                            Owner owner) const;
   Folder(system::Descriptor descriptor, std::string path)
       : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
   system::Descriptor descriptor_;

@@ -5,13 +5,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <ctime>
 
+#include "contract/wire.h"
 #include "prolog/folder.h"
 
 namespace netcheck::prolog {
 namespace {
 
 constexpr mode_t kOpenFolder = 0755, kPrivateFolder = 0700;
+constexpr mode_t kRecordMode = 0600;
 constexpr const char* kRecords = "records";
 constexpr const char* kNotices = "notices";
 
@@ -20,6 +24,17 @@ Json nanoseconds(const std::map<std::string, Ns>& phases) {
   for (const auto& [phase, took] : phases)
     value[phase] = took.count();
   return value;
+}
+
+Result<Folder> records_of(const Record& record) {
+  auto base = Folder::open(record.assignment.policy.run_directory, kOpenFolder);
+  if (!base) return base;
+  return base->inner(kRecords, kPrivateFolder);
+}
+
+// What is no UTF-8 is replaced: a record must not be lost to one bad byte.
+std::string text_of(const Record& record) {
+  return to_json(record).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
@@ -64,18 +79,28 @@ std::string record_path(const std::string& run_directory, const JobRun& run) {
   return fmt::format("{}/{}/{}", run_directory, kRecords, record_name(run));
 }
 
-Result<std::string> write_record(const Record& record) {
-  auto base = Folder::open(record.assignment.policy.run_directory, kOpenFolder);
-  if (!base) return tl::unexpected(base.error());
-  auto records = base->inner(kRecords, kPrivateFolder);
+Result<bool> begin_record(const Record& record) {
+  auto records = records_of(record);
   if (!records) return tl::unexpected(records.error());
-  // What is no UTF-8 is replaced: a record must not be lost to one bad byte.
-  const std::string text = to_json(record).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string name = record_name(record.job.roster.run), text = text_of(record);
+  const Folder::Owner ours{::geteuid(), ::getegid()};
+  auto first = records->create(name, text, kRecordMode, ours);
+  if (!first || *first) return first;
+  const auto written = records->written_at(name);
+  if (written && std::abs(std::time(nullptr) - *written) < kSameRunSeconds) return false;
+  records->remove(name);
+  return records->create(name, text, kRecordMode, ours);
+}
+
+Result<std::string> write_record(const Record& record) {
+  auto records = records_of(record);
+  if (!records) return tl::unexpected(records.error());
+  const std::string text = text_of(record);
   const std::string name = record_name(record.job.roster.run);
   // Room is made first, so that a full folder does not stay full; then for the new one.
   records->rotate(kMaxRecords - 1, kMaxRecordBytes - std::min<std::uint64_t>(text.size(), kMaxRecordBytes),
                   name);
-  if (auto written = records->write(name, text, 0600, {::geteuid(), ::getegid()}); !written)
+  if (auto written = records->write(name, text, kRecordMode, {::geteuid(), ::getegid()}); !written)
     return tl::unexpected(written.error());
   return records->path() + "/" + name;
 }

@@ -20,6 +20,9 @@ namespace netcheck::prolog {
 
 inline constexpr std::size_t kMaxRecords = 1'000;
 inline constexpr std::uint64_t kMaxRecordBytes = 64u << 20;
+/// A record older than this is another job's: a controller that has lost its state counts from 1 again. Both
+/// ways into a check lie in one prolog, where nobody waits this long.
+inline constexpr std::int64_t kSameRunSeconds = 3'600;
 /// Of the "schema" key: raised when a reader of older records would misread newer ones.
 inline constexpr int kRecordSchema = 1;
 
@@ -44,6 +47,11 @@ struct Record {
 [[nodiscard]] std::string record_name(const JobRun& run);
 /// "RUN_DIR/records/CLUSTER-JOB-RESTART.json"
 [[nodiscard]] std::string record_path(const std::string& run_directory, const JobRun& run);
+/// The first record of a run, before its check begins: true. False when there is one already: the check has
+/// been made, or is being made, and this one is not to be. A plugin and a Prolog script may both start a
+/// check for the same run, at the same time too; exactly one of them gets true. Error: no record can be
+/// written.
+[[nodiscard]] Result<bool> begin_record(const Record& record);
 /// Creates the folders as needed; written to a temporary name and renamed. Never follows a symbolic link.
 /// Returns the path.
 [[nodiscard]] Result<std::string> write_record(const Record& record);

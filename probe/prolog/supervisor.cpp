@@ -1,8 +1,8 @@
 // The flow of one check from the outside. As root; ends within the check's deadline plus 2 s, whatever the
 // probe does.
 //
-//   job → kill switch → policy → can this node check at all? (nodes, lock, remains, account, modules,
-//   listener) → probe → outcome → record and notice → the leader annotates
+//   job → kill switch → policy → checked already? → can this node check at all? (nodes, lock, remains,
+//   account, modules, listener) → probe → outcome → record and notice → the leader annotates
 #include "prolog/supervisor.h"
 
 #include <fmt/format.h>
@@ -122,6 +122,7 @@ class Check {
     log_.name(run_id().job);
     const auto prepared = set_policy();
     announce();
+    if (!first_for_this_run()) return 0;
     for (const std::string& note : notes_)
       remark(note);
     if (!prepared) return conclude(start_failed(describe(prepared.error())));
@@ -174,6 +175,18 @@ class Check {
     if (!invocation_.announce_deadline) return;
     const Ns left = start_ + policy().time - system::now();
     Log::line(announce_deadline(std::chrono::ceil<std::chrono::milliseconds>(left)));
+  }
+
+  // Where SPANK and a Prolog script both start a check, the first makes it; the other has nothing to say and
+  // leaves record and notice alone. Until there is a verdict the record says that there is none: all that is
+  // left of a check that was killed.
+  bool first_for_this_run() {
+    const Outcome none = start_failed("the check has not ended: it is running, or was killed");
+    record_.verdict = none.verdict;
+    record_.line = none.line;
+    record_.judged = none.judged;
+    const auto first = begin_record(record_);
+    return !first || *first;  // where nothing can be written: better twice than not at all
   }
 
   // Everything the probe needs. Returns why there can be no check.

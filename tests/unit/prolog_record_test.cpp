@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "contract/wire.h"
 #include "prolog/folder.h"
 #include "prolog/guard.h"
 #include "prolog/record.h"
@@ -84,6 +85,35 @@ TEST_F(RunFolder, KeepsARecordThatOnlyRootReads) {
   EXPECT_EQ(value.at("verdict"), "inconclusive");
   EXPECT_EQ(value.at("node"), "n1");
   EXPECT_EQ(value.at("nodes"), Json({"n1", "n2"}));
+}
+
+TEST_F(RunFolder, BeginsOneRecordForEachRun) {
+  Record first = record(17);
+  first.line = "netcheck=inconclusive";
+  EXPECT_EQ(begin_record(first), true);
+  EXPECT_EQ(Json::parse(content(run_ + "/records/demo-17-0.json")).at("line"), first.line);
+  EXPECT_EQ(mode_of(run_ + "/records/demo-17-0.json"), 0600u);
+  Record second = record(17);
+  second.line = "netcheck=pass";
+  EXPECT_EQ(begin_record(second), false);
+  EXPECT_EQ(Json::parse(content(run_ + "/records/demo-17-0.json")).at("line"), first.line);
+  second.job.roster.run.restart = 1;
+  EXPECT_EQ(begin_record(second), true);
+  EXPECT_EQ(count("records"), 2u);  // and no temporary file
+}
+
+TEST_F(RunFolder, TakesAnOldRecordForAnotherJobs) {
+  ASSERT_TRUE(write_record(record(1)));
+  old_file("demo-17-0.json", 10, 3'000);
+  EXPECT_EQ(begin_record(record(17)), false);
+  old_file("demo-17-0.json", 10, 4'000);
+  EXPECT_EQ(begin_record(record(17)), true);
+  EXPECT_EQ(Json::parse(content(run_ + "/records/demo-17-0.json")).at("job"), 17);
+}
+
+TEST_F(RunFolder, SaysWhyNoRecordCanBegin) {
+  std::ofstream(run_) << "a file in the way";
+  EXPECT_FALSE(begin_record(record(17)));
 }
 
 TEST_F(RunFolder, SurvivesARequestThatIsNoUtf8) {

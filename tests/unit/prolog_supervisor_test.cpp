@@ -106,12 +106,10 @@ class Supervise : public testing::Test {
     std::string said;
   };
   // In a process of its own: it becomes a subreaper, and kills all that is below it.
-  Ran run(const std::string& self = "n2", std::optional<std::string> request = "", bool terminate = false) {
-    const fs::path log = base_ / "said";
-    const Time began = system::now();
+  pid_t start(const char* log, const std::string& self, std::optional<std::string> request) {
     const pid_t child = ::fork();
     if (child == 0) {
-      const int fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      const int fd = ::open((base_ / log).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
       ::dup2(fd, STDERR_FILENO);
       ::clearenv();
       set_environment(self);
@@ -124,19 +122,30 @@ class Supervise : public testing::Test {
       invocation.module_directories = {(base_ / "modules").string()};
       ::_exit(supervise(invocation));
     }
-    for (int i = 0; terminate && i < 1'000 && !fs::exists(base_ / "scratch/started"); ++i)
+    return child;
+  }
+  // `end`: the signal that it gets once its probe has made scratch/started. `first`: no check of this run has
+  // been there before.
+  Ran run(const std::string& self = "n2", std::optional<std::string> request = "", int end = 0,
+          bool first = true) {
+    if (first) fs::remove_all(base_ / "run/records");
+    const Time began = system::now();
+    const pid_t child = start("said", self, std::move(request));
+    for (int i = 0; end != 0 && i < 1'000 && !fs::exists(base_ / "scratch/started"); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    if (terminate) ::kill(child, SIGTERM);
+    if (end != 0) ::kill(child, end);
     int status = 0;
     EXPECT_EQ(::waitpid(child, &status, 0), child);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, system::now() - began, content(log)};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, system::now() - began, content(base_ / "said")};
   }
+  Ran run_again() { return run("n2", "", 0, false); }
   void set_environment(const std::string& self) const {
     ::setenv("PATH", (base_ / "bin").c_str(), 1);
     if (job_ != 0) ::setenv("SLURM_JOB_ID", std::to_string(job_).c_str(), 1);
     ::setenv("SLURM_JOB_UID", "12345", 1);
     ::setenv("SLURM_JOB_GID", "12345", 1);
     ::setenv("SLURM_CLUSTER_NAME", "demo", 1);
+    ::setenv("SLURM_JOB_RESTART_COUNT", std::to_string(restart_).c_str(), 1);
     ::setenv("SLURM_NODELIST", nodes_.c_str(), 1);
     ::setenv("SLURMD_NODENAME", self.c_str(), 1);
   }
@@ -168,7 +177,7 @@ class Supervise : public testing::Test {
   }
 
   fs::path base_;
-  std::uint32_t job_ = 0;
+  std::uint32_t job_ = 0, restart_ = 0;
   std::string nodes_ = "n[1-2]";
   bool announces_ = false;
 };
@@ -405,9 +414,50 @@ TEST_F(Supervise, NotesThatTheJobHasEndedMeanwhileAndCallsItNoError) {
 
 TEST_F(Supervise, EndsTheProbeWhenItIsTerminatedItself) {
   program("touch $BASE/scratch/started; sleep 60");
-  const Ran ran = run("n2", "", true);
+  const Ran ran = run("n2", "", SIGTERM);
   expect_clean(ran);
   EXPECT_THAT(line(), HasSubstr("SIGTERM"));
+}
+
+TEST_F(Supervise, ChecksARunOnceAndLeavesItsNoticeToIt) {
+  program("echo x >> $BASE/scratch/started; kill -SEGV $$");
+  run();
+  const std::string noticed = content(base_ / "run/notices" / std::to_string(job_));
+  const Json recorded = record();
+  EXPECT_THAT(noticed, HasSubstr("signal 11"));
+  const Ran again = run_again();
+  EXPECT_EQ(again.code, 0);
+  EXPECT_EQ(again.said, "");
+  EXPECT_EQ(content(base_ / "scratch/started"), "x\n");
+  EXPECT_EQ(content(base_ / "run/notices" / std::to_string(job_)), noticed);
+  EXPECT_EQ(record(), recorded);
+  restart_ = 1;  // another run of the same job
+  EXPECT_THAT(run_again().said, HasSubstr("signal 11"));
+  EXPECT_EQ(content(base_ / "scratch/started"), "x\nx\n");
+}
+
+TEST_F(Supervise, ChecksARunOnceWhenBothWaysInBeginAtTheSameTime) {
+  program("echo x >> $BASE/scratch/started; sleep 0.1");
+  for (int round = 1; round <= 10; ++round) {
+    const pid_t script = start("said-1", "n2", ""), plugin = start("said-2", "n2", "");
+    for (const pid_t child : {script, plugin}) {
+      int status = -1;
+      EXPECT_EQ(::waitpid(child, &status, 0), child);
+      EXPECT_EQ(status, 0);
+    }
+    EXPECT_EQ(content(base_ / "said-1").empty(), !content(base_ / "said-2").empty());
+    EXPECT_THAT(line(), HasSubstr("exit 0 and no report"));  // and not: another check is running
+    EXPECT_EQ(notice().line, line());
+    EXPECT_EQ(content(base_ / "scratch/started").size(), 2u * static_cast<unsigned>(round));
+    ++job_;
+  }
+}
+
+TEST_F(Supervise, LeavesARecordEvenWhenItIsKilled) {
+  program("touch $BASE/scratch/started; sleep 60");
+  EXPECT_EQ(run("n2", "", SIGKILL).code, -1);
+  EXPECT_EQ(record().at("verdict"), "inconclusive");
+  EXPECT_THAT(line(), HasSubstr("the check has not ended"));
 }
 
 }  // namespace
