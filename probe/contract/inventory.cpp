@@ -1,12 +1,14 @@
 // The inventory on the wire and in the record. What is unknown is left out, not written as a made-up value.
 #include "contract/inventory.h"
 
+#include "contract/wire.h"
+
 namespace netcheck {
 
 namespace {
 
 constexpr std::size_t kMaxNics = 256;        ///< a node with every SR-IOV function visible stays below
-constexpr std::size_t kMaxNameBytes = 64;    ///< IFNAMSIZ is 16, IB device names 64
+constexpr std::size_t kMaxDeviceBytes = 64;  ///< IFNAMSIZ is 16, IB device names 64
 constexpr std::size_t kMaxTextBytes = 255;   ///< node names, model names, reasons
 constexpr std::uint32_t kMaxParts = 65'536;  ///< cores, sockets, GPUs of one node
 constexpr std::uint32_t kMaxMtu = 1'048'576;
@@ -24,9 +26,9 @@ Json to_json(const Nic& nic) {
 Nic nic_from_json(const Json& value) {
   const Fields fields(value, "nic");
   Nic nic;
-  nic.name = fields.text("name", kMaxNameBytes);
-  nic.ucx_device = fields.text("ucx_device", kMaxNameBytes);
-  nic.address = fields.text("address", kMaxNameBytes);
+  nic.name = fields.text("name", kMaxDeviceBytes);
+  nic.ucx_device = fields.text("ucx_device", kMaxDeviceBytes);
+  nic.address = fields.text("address", kMaxDeviceBytes);
   nic.rdma = fields.flag("rdma");
   nic.up = fields.flag("up");
   nic.why_not = fields.text("why_not", kMaxTextBytes);

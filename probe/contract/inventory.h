@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "contract/json.h"
 #include "contract/units.h"
-#include "contract/wire.h"
 
 namespace netcheck {
 

@@ -12,7 +12,7 @@ namespace netcheck {
 namespace {
 
 /// A DNS name's limit; Slurm's own node names are at most 64 bytes (HOST_NAME_MAX).
-constexpr std::size_t kMaxNameBytes = 255;
+constexpr std::size_t kMaxNodeNameBytes = 255;
 /// kMaxNodes names of full length written out, with commas: no list is longer.
 constexpr std::size_t kMaxListBytes = kMaxNodes * 65;
 
@@ -105,7 +105,7 @@ Result<void> append_names(const Pattern& pattern, std::string_view piece, std::v
     for (std::size_t k = 0; k < depth; ++k)
       name += pattern.prefixes[k] + pattern.choices[k][pick[k]];
     name += pattern.tail;
-    if (name.size() > kMaxNameBytes) return refuse(piece, "a node's name is too long");
+    if (name.size() > kMaxNodeNameBytes) return refuse(piece, "a node's name is too long");
     out.push_back(std::move(name));
   }
   return {};

@@ -10,11 +10,10 @@
 #include <string>
 #include <string_view>
 
+#include "contract/json.h"
 #include "contract/units.h"
 
 namespace netcheck {
-
-using Json = nlohmann::json;
 
 /// A message that does not fit: thrown by Fields, caught at the one place that decodes a frame (read_frame).
 struct Malformed {

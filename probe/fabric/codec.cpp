@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "contract/wire.h"
+
 namespace netcheck::fabric {
 
 namespace {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "contract/job.h"
+#include "contract/wire.h"
 #include "judge/history.h"
 
 namespace netcheck::judge {

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "contract/job.h"
+#include "contract/wire.h"
+#include "judge/names.h"
 #include "judge/script.h"
 #include "judge/verdict.h"
 
@@ -13,24 +15,10 @@ namespace {
 /// Slurm keeps comments of any length, but `sacct` and `squeue` lines are read by people: 1 KiB in all.
 constexpr std::size_t kLineBytes = 1'024;
 /// Parts that could grow with the job are cut, so that what comes last is still there.
-constexpr std::size_t kMissingBytes = 160, kListBytes = 320, kReasonBytes = 240, kNameBytes = 64,
-                      kLaneBytes = 32;
-
-/// A value that cannot be taken for another tag's, nor for another tool's part of the comment (" | ").
-std::string plain(std::string_view text, std::size_t max_bytes) {
-  std::string result = printable(text, max_bytes);
-  std::ranges::replace(result, '"', '\'');
-  std::ranges::replace(result, '|', '/');
-  return result;
-}
+constexpr std::size_t kMissingBytes = 160, kListBytes = 320, kLaneBytes = 32;
 
 std::string rate_words(Rate rate) {
   return rate.bits_per_second > 0 ? format_rate(rate) : "0Gbps";
-}
-
-std::string node_name(const Plan& plan, std::uint32_t node) {
-  if (node < plan.nodes.size()) return plain(plan.nodes[node].name, kNameBytes);
-  return fmt::format("node{}", node);
 }
 
 /// "a,b,c", cut with "+N" when longer than max_bytes. At least one is shown.

@@ -1,9 +1,27 @@
-// Words for phases, troubles and directions, as records and the line spell them.
+// See names.h; and words for phases, troubles and directions, as records and the line spell them.
+#include "judge/names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "judge/blame.h"
-#include "judge/history.h"
 #include "judge/trouble.h"
 
 namespace netcheck::judge {
+
+std::string plain(std::string_view text, std::size_t max_bytes) {
+  std::string result = printable(text, max_bytes);
+  std::ranges::replace(result, '"', '\'');
+  std::ranges::replace(result, '|', '/');
+  return result;
+}
+
+std::string node_name(const Plan& plan, std::uint32_t node) {
+  constexpr std::size_t kMaxBytes = 64;
+  if (node < plan.nodes.size()) return plain(plan.nodes[node].name, kMaxBytes);
+  return fmt::format("node {}", node);
+}
 
 std::string_view name(Phase phase) {
   switch (phase) {

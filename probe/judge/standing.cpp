@@ -21,7 +21,7 @@ constexpr double kDeviations = 6, kFewEdges = 30, kOwnNoise = 0.02;
 /// A lone edge is slow when it is below this part of the median.
 constexpr double kVerySlow = 0.4;
 /// A figure over less accuses nobody: latency and one late wake-up weigh too much. A slow edge takes long.
-constexpr Ns kBrief = std::chrono::milliseconds(5);
+constexpr Ns kTooShort = std::chrono::milliseconds(5);
 
 Direction opposite(Direction way) {
   return way == Direction::transmit ? Direction::receive : Direction::transmit;
@@ -72,7 +72,7 @@ void Standings::merge(const std::vector<EdgeFigure>& edges) {
     path.to = edge.to.node;
     path.lane = edge.from.lane;
     path.best = std::max(path.best, rate);
-    path.lasting = path.lasting || edge.partial || edge.timed == Ns::zero() || edge.timed >= kBrief;
+    path.lasting = path.lasting || edge.partial || edge.timed == Ns::zero() || edge.timed >= kTooShort;
     double& kind = edge.alone ? path.alone : path.together;
     kind = std::max(kind, rate);
   }

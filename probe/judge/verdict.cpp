@@ -8,18 +8,12 @@
 
 #include "judge/evidence.h"
 #include "judge/gate.h"
+#include "judge/names.h"
 #include "judge/script.h"
 #include "judge/standing.h"
 
 namespace netcheck::judge {
 namespace {
-
-constexpr std::size_t kNameBytes = 64, kReasonBytes = 240;
-
-std::string node_name(const Plan& plan, std::uint32_t node) {
-  if (node < plan.nodes.size()) return printable(plan.nodes[node].name, kNameBytes);
-  return fmt::format("node {}", node);
-}
 
 Phase phase_of(const Done& done) {
   const Form* form = form_of(done);

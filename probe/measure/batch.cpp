@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "contract/job.h"
+#include "contract/wire.h"
 
 namespace netcheck {
 namespace {

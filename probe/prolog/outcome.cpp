@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "contract/wire.h"
+
 namespace netcheck::prolog {
 namespace {
 

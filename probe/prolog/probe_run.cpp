@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "contract/wire.h"
 #include "session/report.h"
 #include "system/loop.h"
 

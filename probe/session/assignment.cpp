@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "contract/wire.h"
+
 namespace netcheck::session {
 namespace {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "contract/job.h"
-#include "contract/wire.h"
+#include "contract/json.h"
 #include "policy/policy.h"
 
 namespace netcheck::session {

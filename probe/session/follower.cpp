@@ -20,8 +20,6 @@ using judge::NodeOutcome;
 using judge::Phase;
 using judge::Trouble;
 
-enum class Stage { seeking, idle, opening, inviting, joining, running, closed };
-
 /// What the fabric was asked to do, and what has come back so far.
 struct Task {
   std::uint32_t step = 0;
@@ -36,6 +34,8 @@ struct Task {
 }  // namespace
 
 struct Follower::State {
+  enum class Stage { seeking, idle, opening, inviting, joining, running, closed };
+
   Assignment assignment;
   Time start;
   Time end;  ///< it gives up on the check then
@@ -334,7 +334,7 @@ Follower::~Follower() = default;
 
 std::vector<FollowerAction> Follower::on(FollowerEvent event, Time now) {
   State& state = *state_;
-  if (state.stage == Stage::closed) return {};
+  if (state.stage == State::Stage::closed) return {};
   const auto obey = Overloaded{[&](Invite& order) { state.obey(std::move(order), now); },
                                [&](Connect& order) { state.obey(std::move(order), now); },
                                [&](Run& order) { state.obey(std::move(order), now); },

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string_view>
 
+#include "contract/wire.h"
 #include "system/loop.h"
 
 namespace netcheck::session {

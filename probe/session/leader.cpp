@@ -42,11 +42,11 @@ struct Doing {
 constexpr const char* kUnheard =
     "nothing was heard of them: is the plugin on there and free, do names resolve, do the ports reach?";
 
-enum class Stage { rendezvous, opening, inviting, connecting, measuring, dismissing, closed };
-
 }  // namespace
 
 struct Leader::State {
+  enum class Stage { rendezvous, opening, inviting, connecting, measuring, dismissing, closed };
+
   Assignment assignment;
   Time start;
   Time end;  ///< Close is sent by then: what the most pressed node has left, less kClosing
@@ -331,7 +331,7 @@ Leader::~Leader() = default;
 
 std::vector<LeaderAction> Leader::on(LeaderEvent event, Time now) {
   State& state = *state_;
-  if (state.stage == Stage::closed) return {};
+  if (state.stage == State::Stage::closed) return {};
   std::visit(Overloaded{[&](FromNode& from) {
                           if (from.node >= state.assignment.roster.nodes.size()) return;
                           std::visit(

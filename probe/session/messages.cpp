@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "contract/wire.h"
+
 namespace netcheck::session {
 namespace {
 

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "../fabric/nodes.h"
+#include "contract/wire.h"
 #include "measure/collective.h"
 
 namespace netcheck::fabric {

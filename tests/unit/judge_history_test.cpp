@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "contract/wire.h"
 #include "judge_model.h"
 
 namespace netcheck::judge {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "contract/wire.h"
 #include "judge_model.h"
 
 namespace netcheck::judge {

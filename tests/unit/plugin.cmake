@@ -6,6 +6,7 @@ target_include_directories(test_plugin SYSTEM PRIVATE ${SLURM_INCLUDE_DIR})
 target_compile_definitions(test_plugin PRIVATE NETCHECK_PROGRAM="/usr/sbin/netcheck")
 target_link_libraries(test_plugin PRIVATE netcheck_policy netcheck_system netcheck_contract
                       GTest::gmock GTest::gtest_main)
+netcheck_test(test_plugin)
 gtest_discover_tests(test_plugin DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
 
 if(NOT NETCHECK_SANITIZE)

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "contract/wire.h"
 #include "session/messages.h"
 #include "session_cast.h"
 

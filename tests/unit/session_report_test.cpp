@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "contract/wire.h"
 #include "session/handover.h"
 #include "session/plan.h"
 #include "session/report.h"

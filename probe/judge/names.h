@@ -1,0 +1,23 @@
+// Names and reasons as they may stand in a line that other programs read, whoever chose them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "judge/history.h"
+
+namespace netcheck::judge {
+
+/// Of a reason in the line and in the record: with names and figures it fits in Slurm's comment (line.cpp).
+inline constexpr std::size_t kReasonBytes = 240;
+
+/// A value that cannot be taken for another tag's, nor for another tool's part of the comment (" | ").
+[[nodiscard]] std::string plain(std::string_view text, std::size_t max_bytes);
+
+/// The name of a node of the plan, plain and at most 64 bytes, Slurm's own limit for a hostname; "node 7" for
+/// an index that is none of the plan's.
+[[nodiscard]] std::string node_name(const Plan& plan, std::uint32_t node);
+
+}  // namespace netcheck::judge
