@@ -166,7 +166,8 @@ void run_check(const Settings& settings, const std::string& request, std::vector
 
   system::Launch launch;
   launch.program = settings.program;
-  launch.arguments = {"prolog", "--announce-deadline", "--config", settings.config, "--request=" + request};
+  launch.arguments = {"prolog",   "--announce-deadline", "--notice-directory",  settings.run_directory,
+                      "--config", settings.config,       "--request=" + request};
   launch.environment = std::move(environment);
   launch.descriptors = {{child_errors.get(), STDERR_FILENO}};
   launch.oom_score_adj = 0;

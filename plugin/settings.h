@@ -15,7 +15,7 @@ namespace netcheck::plugin {
 struct Settings {
   std::string program = NETCHECK_PROGRAM;              ///< what the prolog starts
   std::string config = "/etc/netcheck/netcheck.toml";  ///< handed to it
-  std::string run_directory = kRunDirectory;           ///< where the notices lie; as in the configuration
+  std::string run_directory = kRunDirectory;           ///< under which the notices lie: the program is told
   std::string slurm_bin;                               ///< where scontrol and squeue lie, if not in /usr/bin
   std::chrono::seconds timeout{25};  ///< the longest check that a user may ask for (20 s), and five more
 };

@@ -57,6 +57,7 @@ std::vector<std::string> module_directories(const std::string& program) {
 struct Arguments {
   std::string config = kConfig;
   std::string request;
+  std::string notice_directory;
   bool announce_deadline = false;
   std::string fabric;
   std::string module_directory;
@@ -86,15 +87,20 @@ void add_prolog(CLI::App& app, Arguments& arguments, std::function<int()>& chose
   prolog->add_option("--config", arguments.config, "the site's configuration")->capture_default_str();
   CLI::Option* request = prolog->add_option("--request", arguments.request,
                                             "the value of --netcheck; without it, nothing is checked");
+  CLI::Option* notices = prolog->add_option(
+      "--notice-directory", arguments.notice_directory,
+      "run_directory= of plugstack.conf, where the plugin looks for the notice; without it, that of the "
+      "configuration");
   // The plugin's; not shown in --help.
   prolog->add_flag("--announce-deadline", arguments.announce_deadline)->group("");
   request->expected(0, 1)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  prolog->callback([&, request] {
-    chosen = [&, request] {
+  prolog->callback([&, request, notices] {
+    chosen = [&, request, notices] {
       netcheck::prolog::Invocation invocation;
       invocation.program = own_path();
       invocation.config = arguments.config;
       if (request->count() > 0) invocation.request = arguments.request;
+      if (notices->count() > 0) invocation.notice_directory = arguments.notice_directory;
       invocation.announce_deadline = arguments.announce_deadline;
       invocation.module_directories = module_directories(invocation.program);
       return netcheck::prolog::supervise(invocation);

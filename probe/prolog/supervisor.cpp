@@ -123,10 +123,10 @@ class Check {
     const auto prepared = set_policy();
     announce();
     if (!first_for_this_run()) return 0;
+    remove_notice(notice_directory(), run_id().job);
     for (const std::string& note : notes_)
       remark(note);
     if (!prepared) return conclude(start_failed(describe(prepared.error())));
-    remove_notice(policy().run_directory, run_id().job);
     const auto why_not = prepare();
     record_.phases["start"] = system::now() - start_;
     if (why_not) return conclude(start_failed(*why_not));
@@ -138,6 +138,9 @@ class Check {
   Policy& policy() { return record_.assignment.policy; }
   const JobRun& run_id() const { return record_.job.roster.run; }
   const std::string& own_name() const { return record_.job.roster.nodes.at(record_.job.roster.self); }
+  const std::string& notice_directory() {
+    return invocation_.notice_directory ? *invocation_.notice_directory : policy().run_directory;
+  }
   bool leads() const { return record_.job.roster.self == 0; }
 
   Outcome start_failed(const std::string& reason) {
@@ -151,16 +154,10 @@ class Check {
   // The site's file, then the job's request. Until it is read the built-in values stand.
   Result<void> set_policy() {
     const auto site = read_policy(invocation_.config);
-    if (!site) {
-      remove_notice(policy().run_directory, run_id().job);
-      return tl::unexpected(site.error());
-    }
+    if (!site) return tl::unexpected(site.error());
     policy() = *site;
     const auto request = parse_request(invocation_.request.value_or(""));
-    if (!request) {
-      remove_notice(policy().run_directory, run_id().job);
-      return tl::unexpected(request.error());
-    }
+    if (!request) return tl::unexpected(request.error());
     policy() = apply(*site, *request, notes_);
     assignment().agreement = agreement(policy());
     policy().module_directory = module_directory_of(invocation_, policy());
@@ -296,7 +293,7 @@ class Check {
     notice.leader = leads();
     notice.line = outcome.line;
     notice.environment = environment_of(outcome, assignment(), record_path(policy().run_directory, run_id()));
-    auto written = write_notice_file(policy().run_directory, notice);
+    auto written = write_notice_file(notice_directory(), notice);
     if (!written) remark("no notice: " + describe(written.error()));
   }
 

@@ -18,6 +18,9 @@ struct Invocation {
   std::optional<std::string> request;  ///< the value of --netcheck; nullopt: not asked for
   std::vector<std::string> module_directories;  ///< where fabric modules may lie, unless the site says where
   std::string run_directory = kRunDirectory;    ///< where the record goes when the site's file cannot be read
+  /// Where the plugin looks for the notice; nullopt: in the site's run directory. The record lies in the
+  /// latter in any case.
+  std::optional<std::string> notice_directory;
   bool announce_deadline = false;  ///< as the first line on stderr (contract/notice.h): for the plugin
 };
 

@@ -147,12 +147,14 @@ TEST_F(RunCheck, RelaysWhatTheProgramSays) {
 
 TEST_F(RunCheck, HandsOverTheRequestAndNothingElse) {
   settings_.config = "/etc/netcheck/netcheck.toml";
+  settings_.run_directory = "/run/n";
   ::setenv("NETCHECK_TEST_LEAK", "1", 1);
   EXPECT_THAT(
       run("printf '%s|' \"$@\" >$DIR/arguments; env >$DIR/environment", "$(touch x) ; --config=/tmp/x"),
       IsEmpty());
   EXPECT_EQ(file("arguments"),
-            "prolog|--announce-deadline|--config|/etc/netcheck/netcheck.toml|--request=$(touch x) ; "
+            "prolog|--announce-deadline|--notice-directory|/run/n|--config|/etc/netcheck/"
+            "netcheck.toml|--request=$(touch x) ; "
             "--config=/tmp/x|");
   EXPECT_THAT(file("environment"), Not(HasSubstr("NETCHECK_TEST_LEAK")));
   ::unsetenv("NETCHECK_TEST_LEAK");

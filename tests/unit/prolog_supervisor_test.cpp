@@ -119,6 +119,7 @@ class Supervise : public testing::Test {
       invocation.request = std::move(request);
       invocation.run_directory = (base_ / "run").string();
       invocation.announce_deadline = announces_;
+      invocation.notice_directory = notice_directory_;
       invocation.module_directories = {(base_ / "modules").string()};
       ::_exit(supervise(invocation));
     }
@@ -180,6 +181,7 @@ class Supervise : public testing::Test {
   std::uint32_t job_ = 0, restart_ = 0;
   std::string nodes_ = "n[1-2]";
   bool announces_ = false;
+  std::optional<std::string> notice_directory_;
 };
 
 TEST_F(Supervise, DoesNothingWithoutAJobOrARequest) {
@@ -396,6 +398,21 @@ TEST_F(Supervise, NeverShowsAStaleNotice) {
   expect_clean(run());
   EXPECT_FALSE(fs::exists(base_ / "scratch/stale"));  // gone before the probe began
   EXPECT_EQ(notice().run.job, job_);
+}
+
+TEST_F(Supervise, LeavesTheNoticeWhereThePluginLooksForItWhateverTheSitesFileSays) {
+  notice_directory_ = (base_ / "plugins").string();
+  const fs::path path = base_ / "plugins/notices" / std::to_string(job_);
+  fs::create_directories(path.parent_path());
+  for (const bool readable : {true, false}) {
+    std::ofstream(path) << "of an earlier run";
+    if (!readable) config("[check]\nslize = 3\n");  // then nothing says where the site wants its records
+    program("test -e " + path.string() + " && touch $BASE/scratch/stale");
+    expect_clean(run());
+    EXPECT_EQ(read_notice(content(path)).value_or(Notice{}).line, line());
+    EXPECT_FALSE(fs::exists(base_ / "run/notices"));
+    EXPECT_FALSE(fs::exists(base_ / "scratch/stale"));
+  }
 }
 
 TEST_F(Supervise, LosesOnlyItsDeadlineToASlurmThatDoesNotAnswer) {
