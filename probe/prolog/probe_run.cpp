@@ -120,6 +120,7 @@ class ProbeRun {
         {assignment->get(), kAssignmentFd}, {report->get(), kReportFd}, {errors->get(), STDERR_FILENO}};
     if (order_.listener) launch.descriptors.emplace_back(order_.listener.get(), kListenerFd);
     launch.account = order_.account;
+    launch.max_tasks = kMaxTasks;
     launch.oom_score_adj = 0;
     auto process = system::Process::start(launch);
     if (!process) return tl::unexpected(process.error());

@@ -34,6 +34,13 @@ struct ProbeEnd {
 };
 
 inline constexpr std::size_t kMaxSaid = 100;
+/// Processes and threads of the probe's account on the whole host (the kernel counts by uid, containers and
+/// other namespaces included), so that a child run wild cannot take the node's. A check has a probe, a clerk
+/// and a fabric child. An estimate for the largest child to come, on a node of 16 GPUs and 16 rails: per GPU
+/// 6 threads of the CUDA driver, 8 of NCCL and 16 for its sockets (4 connections, 4 threads each); per rail 2
+/// of UCX: about 500. Four times that no check ever meets, and it is a sixteenth of the fewest pids that a
+/// kernel comes with (32,768).
+inline constexpr std::uint64_t kMaxTasks = 2'048;
 /// After the probe's deadline, for its last words; then everything below us is killed.
 inline constexpr Ns kLastWords = std::chrono::milliseconds(100);
 /// For killed processes to end: exiting takes milliseconds, with gigabytes to unmap a few hundred.

@@ -124,6 +124,15 @@ void close_the_rest(const Prepared& prepared) {
     if (target > 2) ::fcntl(target, F_SETFD, 0);
 }
 
+/// Never more than it was. Set while still root: what counts from the drop on is the account's own.
+void limit_tasks(std::uint64_t most, int report_fd) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NPROC, &limit) != 0) give_up(report_fd, "read the limit of processes");
+  limit.rlim_max = std::min<rlim_t>(limit.rlim_max, most);
+  limit.rlim_cur = std::min(limit.rlim_cur, limit.rlim_max);
+  if (::setrlimit(RLIMIT_NPROC, &limit) != 0) give_up(report_fd, "limit the processes");
+}
+
 void drop_to(const Account& account, int report_fd) {
   if (::setgroups(1, &account.gid) != 0) give_up(report_fd, "set the groups");
   if (::setresgid(account.gid, account.gid, account.gid) != 0) give_up(report_fd, "set the group");
@@ -137,6 +146,7 @@ void drop_to(const Account& account, int report_fd) {
   if (launch.oom_score_adj) set_oom_score(*launch.oom_score_adj);
   arrange_descriptors(prepared);
   if (launch.account) {
+    if (launch.max_tasks) limit_tasks(*launch.max_tasks, prepared.report_fd);
     drop_to(*launch.account, prepared.report_fd);
     ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   }

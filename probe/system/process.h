@@ -35,6 +35,8 @@ struct Launch {
                                                  ///< unless named; all others are closed
   std::optional<Account>
       account;  ///< drop to it: setgroups to its group only, setresgid, setresuid, no_new_privs
+  std::optional<std::uint64_t> max_tasks;  ///< processes and threads that `account` may have on this host, in
+                                           ///< all; ignored without one: root is exempt
   bool die_with_parent = true;       ///< PR_SET_PDEATHSIG, SIGKILL, set after the privileges are dropped
   std::optional<int> oom_score_adj;  ///< 0 for children of slurmd, whose −1000 is inherited
 };

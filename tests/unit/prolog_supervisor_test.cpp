@@ -234,7 +234,7 @@ TEST_F(Supervise, RepeatsWhatTheLeaderSaidOnAFollower) {
 TEST_F(Supervise, GivesTheProbeItsAccountItsAssignmentAndNothingElse) {
   program(
       "{ id -u; id -G; cat <&3; env; grep -E 'NoNewPrivs|CapEff' /proc/self/status; ls -l /proc/self/fd;"
-      " ulimit -c; ulimit -l; } > $BASE/scratch/seen");
+      " ulimit -u; ulimit -c; ulimit -l; } > $BASE/scratch/seen");
   expect_clean(run("n1"));
   const std::string seen = content(base_ / "scratch/seen");
   const passwd* account = ::getpwnam(kAccount);
@@ -249,7 +249,7 @@ TEST_F(Supervise, GivesTheProbeItsAccountItsAssignmentAndNothingElse) {
   // No core files; all the memory may be locked that root can give here.
   script(base_ / "limit", "ulimit -l unlimited 2> $BASE/scratch/why; ulimit -l > $BASE/scratch/most");
   ASSERT_EQ(std::system((base_ / "limit").c_str()), 0);
-  EXPECT_THAT(seen, testing::EndsWith("\n0\n" + content(base_ / "scratch/most")));
+  EXPECT_THAT(seen, testing::EndsWith("\n2048\n0\n" + content(base_ / "scratch/most")));
 }
 
 TEST_F(Supervise, AnnotatesExactlyThisJobOnTheLeader) {

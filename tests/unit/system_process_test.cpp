@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -87,6 +88,21 @@ TEST(Process, DropsToTheAccountForGood) {
   ASSERT_TRUE(finished) << describe(finished.error());
   EXPECT_EQ(finished->output,
             std::to_string(account->uid) + "\n" + std::to_string(account->gid) + "\nNoNewPrivs:\t1\n");
+}
+
+TEST(Process, NeverRaisesALimit) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root";
+  Launch inner = shell("ulimit -H -p; ulimit -p");
+  inner.account = Account{"", 64'998, 64'998};
+  inner.max_tasks = 1'000;
+  auto limited = Process::fork([&] {
+    const rlimit less{300, 400};
+    ::setrlimit(RLIMIT_NPROC, &less);
+    const auto finished = run_to_end(inner, now() + seconds(10));
+    return finished && finished->output == "400\n300\n" ? 0 : 1;
+  });
+  ASSERT_TRUE(limited);
+  EXPECT_EQ(limited->wait(now() + seconds(20)), 0);
 }
 
 TEST(Process, IsACopyThatEndsWithWhatItsBodyReturns) {
@@ -198,6 +214,23 @@ TEST(EndDescendants, EndsAStoppedProcess) {
               become_subreaper();
               auto process = Process::start(shell("kill -STOP $$"));
               return process && end_descendants(now() + seconds(5)).empty() ? 0 : 1;
+            }),
+            0);
+}
+
+TEST(Process, StopsAnAccountThatForksWithoutEnd) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root";
+  EXPECT_EQ(in_a_child([] {
+              become_subreaper();
+              const Account account{"", 64'998, 64'998};  // nobody's
+              // dash ends where it cannot fork. Itself and the 19 that it gets are the account's 20.
+              Launch launch = shell("for i in $(seq 100); do sleep 1000 & echo $i; done");
+              launch.account = account;
+              launch.max_tasks = 20;
+              const auto stopped = run_to_end(launch, now() + seconds(20));
+              if (!end_descendants(now() + seconds(10), account).empty() || !stopped) return 1;
+              if (!stopped->output.ends_with("\n19\n")) return 2;
+              return stopped->errors.find("Cannot fork") == std::string::npos ? 3 : 0;
             }),
             0);
 }
