@@ -154,6 +154,16 @@ Outcome outcome_of(const ProbeEnd& end, const session::Assignment& assignment, N
                                      : followers(std::move(*report), assignment, took);
 }
 
+std::string with_notes(std::string line, const std::vector<std::string>& notes) {
+  constexpr std::string_view kBegin = " note=\"", kEnd = "\"";
+  if (notes.empty() || line.size() + kBegin.size() + kEnd.size() >= kMaxLineBytes) return line;
+  const std::size_t room = kMaxLineBytes - line.size() - kBegin.size() - kEnd.size();
+  std::string text = printable(fmt::format("{}", fmt::join(notes, "; ")), std::min(room, kMaxNoteBytes));
+  std::ranges::replace(text, '"', '\'');  // as in judge/line.cpp: no end of the value, no other tool's part
+  std::ranges::replace(text, '|', '/');
+  return line + std::string(kBegin) + text + std::string(kEnd);
+}
+
 std::map<std::string, std::string> environment_of(const Outcome& outcome,
                                                   const session::Assignment& assignment,
                                                   const std::string& record) {

@@ -257,6 +257,7 @@ class Check {
 
   // Record and notice first: they are there whatever the controller does. Then, on the leader, the comment.
   int conclude(Outcome outcome) {
+    outcome.line = with_notes(std::move(outcome.line), notes_);
     lock_.reset();
     listener_.reset();
     log_.info(outcome.line);

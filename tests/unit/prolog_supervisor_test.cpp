@@ -20,6 +20,7 @@
 
 #include "contract/wire.h"
 #include "judge/verdict.h"
+#include "prolog/outcome.h"
 #include "prolog/record.h"
 #include "prolog/supervisor.h"
 #include "system/loop.h"
@@ -354,6 +355,31 @@ TEST_F(Supervise, RefusesARequestThatWasSmuggledPastTheClient) {
     expect_clean(run("n2", request));
     EXPECT_THAT(line(), HasSubstr("netcheck=inconclusive phase=start")) << request;
   }
+}
+
+TEST_F(Supervise, TellsTheUserWhatTheSiteDoesNotGrant) {
+  config(
+      "[threshold]\nmin = \"400Mbps\"\n[check]\ntime = \"3s\"\nmax_time = \"4s\"\nrendezvous = \"500ms\"\n");
+  const std::string note =
+      " note=\"min=100Mbps: the site's minimum is 400Mbps; time=60s: the site's maximum is 4s\"";
+  run("n1", "min=100Mbps,time=60s");
+  EXPECT_THAT(line(), testing::EndsWith(note));
+  EXPECT_EQ(notice().line, line());
+  EXPECT_THAT(content(base_ / "scontrol.log"), HasSubstr(note + " | ticket=42"));
+  run("n2", "min=100Mbps,time=60s");  // a follower's too
+  EXPECT_THAT(line(), testing::EndsWith(note));
+  run("n1", "min=500Mbps,time=4s");
+  EXPECT_THAT(line(), testing::Not(HasSubstr("note=")));
+}
+
+TEST(Notes, AreCutWithTheirQuotesIntact) {
+  EXPECT_EQ(with_notes("netcheck=pass", {}), "netcheck=pass");
+  EXPECT_EQ(with_notes("netcheck=pass", {"a\"b|c\nd"}), "netcheck=pass note=\"a'b/c d\"");
+  EXPECT_EQ(with_notes("netcheck=pass", {std::string(500, 'x')}),
+            "netcheck=pass note=\"" + std::string(160, 'x') + "\"");
+  const std::string cut = with_notes(std::string(1'000, 'y'), {std::string(500, 'x')});
+  EXPECT_EQ(cut, std::string(1'000, 'y') + " note=\"" + std::string(16, 'x') + "\"");  // 1,024 in all
+  EXPECT_EQ(with_notes(std::string(1'024, 'y'), {"x"}), std::string(1'024, 'y'));
 }
 
 TEST_F(Supervise, NamesFileAndLineOfAWrongConfiguration) {
