@@ -21,11 +21,22 @@ BUILD = pathlib.Path(os.environ.get("NETCHECK_BUILD_DIR", TOP / "build/plain"))
 SCRIPT = TOP / "scripts/cluster"
 NODES = ["n1", "n2", "n3", "n4"]
 
+# What root's commands in a node see of the environment: nothing of ours.
+ENVIRONMENT = {
+    "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8", "SLURM_CONF": "/etc/slurm/slurm.conf"
+}  # fmt: skip
+
 # A threshold between a healthy link (1 Gb/s less headers: about 950 Mb/s) and one at a tenth.
 CONFIG = """
 [threshold]
 min = "400Mbps"
 """
+
+CHECK = r"netcheck (prolog|probe|fabric)"
+
+# Bytes that the leader has sent when its check is in its middle: past connecting (some 10 kB), and no further than half of the
+# 15 MB that a gate takes on 1 Gb/s: 0.2, 1.2, 4.7 and 9.4 MB in batches of 64 KiB, 256 KiB, 1 MiB and 2 MiB.
+AMID = (500_000, 7_500_000)
 
 
 def run(*command, timeout=120, check=True, env=None, **kwargs):
@@ -35,6 +46,17 @@ def run(*command, timeout=120, check=True, env=None, **kwargs):
     if check and done.returncode != 0:
         raise AssertionError(f"{shlex.join(map(str, command))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
     return done
+
+
+def until(holds, what, cluster, timeout=60, pause=0.05):
+    """What `holds()` gives, as soon as it is true."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = holds()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"waited {timeout} s in vain for {what}\n{cluster.logs()}"
+        time.sleep(pause)
 
 
 class Job:
@@ -49,7 +71,7 @@ class Job:
             state = self.state()
             if state.split()[0:1] and state.split()[0] in states:
                 return state
-            time.sleep(0.3)
+            time.sleep(0.1)
         raise AssertionError(f"job {self.number} did not end: {self.state()}\n{self.cluster.logs()}")
 
     def field(self, name):
@@ -59,23 +81,21 @@ class Job:
     def state(self):
         return self.field("State")
 
-    def comment(self, timeout=15):
-        """AdminComment as sacct shows it; the accounting daemon may be a moment behind."""
-        deadline = time.monotonic() + timeout
-        while True:
-            comment = self.field("AdminComment")
-            if comment or time.monotonic() > deadline:
-                return comment
-            time.sleep(0.3)
+    def live_state(self):
+        """As the controller has it: sacct may show an ended run of a job that waits for its next one."""
+        return self.cluster.exec("ctl", "squeue", "-h", "-t", "all", "-j", self.number, "-o", "%T", check=False).stdout.strip()
 
-    def verdict(self):
-        found = re.match(r"netcheck=(\w+)", self.comment())
-        assert found, f"job {self.number}: AdminComment is {self.comment()!r}\n{self.cluster.logs()}"
-        return found.group(1)
+    def comment(self):
+        """AdminComment as sacct shows it. Slurm sends it with the job's end, which every test waits for: nothing is waited for here."""
+        return self.field("AdminComment")
 
     def text(self):
         """What the job wrote, the plugin's line included."""
         return self.output.read_text() if self.output and self.output.exists() else ""
+
+    def wait_text(self, pattern, timeout=60):
+        """Until the job has written that."""
+        return until(lambda: re.search(pattern, self.text()), f"job {self.number} to write '{pattern}'", self.cluster, timeout)
 
     def record(self, node):
         done = self.cluster.exec(node, "sh", "-c", f"cat /run/netcheck/records/*-{self.number}-*.json", check=False)
@@ -88,15 +108,27 @@ class Cluster:
         self.env = {**os.environ, "NETCHECK_CLUSTER_DIR": str(folder)}
         self.home = folder / "home/alice"
         self.config_file = folder / "etc/netcheck/netcheck.toml"
-        self.namespaces = {}
-        self.count = 0
+        self.inits = {}  # the pid of each node's first process, as this machine counts
+        self.namespaces = {}  # each node's network and PID namespaces
+        self.changed = set()  # what a test did to links, as the commands that undo it
 
     def script(self, *arguments, **kwargs):
+        if arguments[0] in ("shape", "link"):
+            self.changed.add((arguments[0], arguments[1], "off" if arguments[0] == "shape" else "up"))
         return run(SCRIPT, *arguments, env=self.env, **kwargs)
 
+    def restore_links(self):
+        """As `up` made them. Only what was changed: asking for the rest takes longer than a check."""
+        changed, self.changed = self.changed, set()
+        for change in changed:
+            run(SCRIPT, *change, env=self.env)
+
     def exec(self, node, *command, user=None, **kwargs):
-        who = ["--user", user] if user else []
-        return self.script("exec", *who, node, *command, **kwargs)
+        """As root it goes straight in, as `scripts/cluster exec` does, whose own start takes longer than most of what is asked."""
+        if user:
+            return self.script("exec", "--user", user, node, *command, **kwargs)
+        enter = ["nsenter", "--target", self.inits[node], "--root", "--wd", "--net", "--uts", "--mount", "--pid", "--"]
+        return run(*enter, "setpriv", "--pdeathsig=TERM", *command, env=ENVIRONMENT, **kwargs)
 
     def start(self, node, *command, user=None):
         """A command that goes on in the background; the test ends it."""
@@ -112,81 +144,128 @@ class Cluster:
         os.chmod(self.config_file, 0o644)
 
     def sbatch(self, *options, nodes=4, script="echo script ran on $(hostname)", user="alice", check=True):
-        self.count += 1
-        output = self.folder / f"home/{user}/job-{self.count}.out"
         text = f"#!/bin/sh\n{script}\n"
         done = self.exec(
-            "ctl", "sbatch", "--parsable", "--exclusive", "-N", nodes, "-o", f"job-{self.count}.out", *options,
+            "ctl", "sbatch", "--parsable", "--exclusive", "-N", nodes, "-o", "job-%A.out", *options,
             user=user, check=check, input=text, cwd=self.folder / f"home/{user}",
         )  # fmt: skip
         if done.returncode != 0:
             return done
-        return Job(self, done.stdout.strip().split(";")[0], output)
+        number = done.stdout.strip()
+        return Job(self, number, self.folder / f"home/{user}/job-{number}.out")
 
     def take_namespaces(self):
         """Of each node, once: looking them up takes longer than a check of a healthy network."""
         status = json.loads(self.script("status", "--json").stdout)
-        self.namespaces = {node["name"]: os.readlink(f"/proc/{node['init_pid']}/ns/net") for node in status["nodes"]}
+        self.inits = {node["name"]: node["init_pid"] for node in status["nodes"]}
+        self.namespaces = {
+            name: {os.readlink(f"/proc/{pid}/ns/{kind}") for kind in ("net", "pid")} for name, pid in self.inits.items()
+        }
+
+    def sent(self, node):
+        """Bytes that a node has sent on all its rails."""
+        lines = pathlib.Path(f"/proc/{self.inits[node]}/net/dev").read_text().splitlines()
+        return sum(int(line.split(":")[1].split()[8]) for line in lines if line.split(":")[0].strip().startswith("eth"))
 
     @contextlib.contextmanager
     def held(self, options=("--netcheck",), **kwargs):
-        """A job whose check stands still in its middle: the leader's probe is stopped once its fabric moves bytes, so that a
-        test can break something there however fast the check is. It goes on when the block ends."""
-        job = self.sbatch(*options, **kwargs)
-        probe = self.appears("n1", r"netcheck probe")
-        self.appears("n1", r"netcheck fabric")
-        time.sleep(0.1)
-        os.kill(probe, signal.SIGSTOP)
+        """A job whose check stands still in its middle: the leader's probe is stopped as soon as its fabric moves bytes, so
+        that a test can break something there however fast the check is. It goes on when the block ends. Where the machine was
+        too busy for us to see the middle, another job is taken."""
+        for _ in range(5):
+            job = self.sbatch(*options, **kwargs)
+            probe = self.appears("n1", r"netcheck probe")
+            before = self.sent("n1")
+            if self.stop_amid(probe, before):
+                break
+            job.wait(timeout=90)
+            self.wait_idle()
+        else:
+            raise AssertionError(f"no check could be stopped in its middle\n{self.logs()}")
         try:
             yield job
         finally:
             with contextlib.suppress(ProcessLookupError):  # the test may have ended it
                 os.kill(probe, signal.SIGCONT)
 
+    def stop_amid(self, probe, before):
+        """Stops a probe of n1 in the first half of its gate. False: it was further on, and goes on."""
+        with contextlib.suppress(ProcessLookupError):
+            while self.sent("n1") < before + AMID[0]:
+                os.kill(probe, 0)
+                time.sleep(0.001)
+            os.kill(probe, signal.SIGSTOP)
+            if self.sent("n1") < before + AMID[1] and self.processes("n1", r"netcheck fabric"):
+                return True
+            os.kill(probe, signal.SIGCONT)
+        return False
+
+    def processes(self, node, pattern):
+        """Of a node, those whose command line matches: (pid as this machine counts, command line)."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and self.namespaces[node] & {os.readlink(entry / "ns/net"), os.readlink(entry / "ns/pid")}:
+                    words = (entry / "cmdline").read_bytes().split(b"\0")
+                    line = b" ".join(words).decode(errors="replace")
+                    if re.search(pattern, line):
+                        found.append((int(entry.name), line))
+        return found
+
     def appears(self, node, pattern, timeout=30):
         """The pid (as this machine counts) of a process of `node` whose command line matches, as soon as there is one."""
-        namespace = self.namespaces[node]
-        deadline = time.monotonic() + timeout
-        while time.monotonic() < deadline:
-            for entry in pathlib.Path("/proc").iterdir():
-                try:
-                    if entry.name.isdigit() and os.readlink(entry / "ns/net") == namespace:
-                        words = (entry / "cmdline").read_bytes().split(b"\0")
-                        if re.search(pattern, b" ".join(words).decode(errors="replace")):
-                            return int(entry.name)
-                except OSError:
-                    continue
-            time.sleep(0.002)
-        raise AssertionError(f"{node}: no process '{pattern}' appeared\n{self.logs()}")
+        what = f"a process '{pattern}' on {node}"
+        return until(lambda: self.processes(node, pattern), what, self, timeout, pause=0.002)[0][0]
+
+    def prologs_end(self, nodes=NODES, timeout=60):
+        """Until none of these nodes has a check's process."""
+        for node in nodes:
+            until(lambda node=node: not self.processes(node, CHECK), f"the end of the check on {node}", self, timeout)
+
+    @contextlib.contextmanager
+    def plugged(self, *nodes, text=None, program=None, config=None):
+        """The plugin's line on some nodes, as long as the block lasts: `text`, or the usual one with another program or
+        configuration. Every prolog, epilog and step reads the file anew: it is replaced whole."""
+        before = {node: (self.folder / f"nodes/{node}/plugstack.conf").read_text() for node in nodes}
+        for node in nodes:
+            line = before[node] if text is None else text
+            for name, value in (("program", program), ("config", config)):
+                line = re.sub(rf"{name}=\S+", f"{name}={value}", line) if value else line
+            self.plugstack(node, line)
+        try:
+            yield
+        finally:
+            for node in nodes:
+                self.plugstack(node, before[node])
 
     def plugstack(self, node, text):
-        """The plugin's line on one node from now on; every prolog reads it anew. Returns what stood there."""
         file = self.folder / f"nodes/{node}/plugstack.conf"
-        before = file.read_text()
-        file.write_text(text)
-        return before
+        new = file.with_suffix(".new")
+        new.write_text(text)
+        new.replace(file)
 
     def node_states(self):
         done = self.exec("ctl", "sinfo", "-h", "-N", "-p", "main", "-o", "%N %t")
         return dict(line.split() for line in done.stdout.splitlines())
 
     def wait_idle(self, timeout=60):
-        deadline = time.monotonic() + timeout
-        while time.monotonic() < deadline:
-            if set(self.node_states().values()) == {"idle"}:
-                return
-            time.sleep(0.3)
-        raise AssertionError(f"nodes are not idle: {self.node_states()}")
+        until(lambda: set(self.node_states().values()) == {"idle"}, "all nodes to be idle", self, timeout, pause=0.1)
 
     def leftovers(self):
-        """Processes of the check, listening ports of its range, and probe-side files that outlived it."""
+        """Processes of the check and listening ports of its range that outlived it. Looked up from outside the nodes."""
         found = []
         for node in NODES:
-            ps = self.exec(node, "ps", "-e", "-o", "pid=,user=,args=").stdout
-            found += [f"{node}: {line.strip()}" for line in ps.splitlines() if re.search(r"netcheck (prolog|probe|fabric)", line)]
-            ss = self.exec(node, "ss", "-Hltn").stdout
-            found += [f"{node}: {line}" for line in ss.splitlines() if re.search(r":8[6-9]\d\s", line)]
+            found += [f"{node}: {pid} {line}" for pid, line in self.processes(node, CHECK)]
+            # Lines of /proc/PID/net/tcp: number, local address:port, remote, state (0A is LISTEN); in hexadecimal.
+            table = "".join(pathlib.Path(f"/proc/{self.inits[node]}/net/{name}").read_text() for name in ("tcp", "tcp6"))
+            ports = [int(row[1].rpartition(":")[2], 16) for row in map(str.split, table.splitlines()) if row[3] == "0A"]
+            found += [f"{node}: listens on {port}" for port in ports if 860 <= port <= 899]
         return found
+
+    def said(self, job, node):
+        """What the check of a job has said on one node: lines of its slurmd's log."""
+        log = (self.folder / f"logs/{node}.slurmd.log").read_text(errors="replace")
+        return "\n".join(line for line in log.splitlines() if f"netcheck: job {job.number}: " in line)
 
     def logs(self, lines=15):
         out = []
@@ -199,7 +278,7 @@ class Cluster:
 @pytest.fixture(scope="session")
 def stage(tmp_path_factory):
     """The tree of `cmake --install`, owned by root, as a site would have it."""
-    tree = TOP / "build/stage"
+    tree = BUILD / "stage"
     run("cmake", "--install", BUILD, "--prefix", tree)
     return tree
 
@@ -209,6 +288,8 @@ def running(stage):
     cluster = Cluster(pathlib.Path(os.environ.get("NETCHECK_CLUSTER_DIR", TOP / "build/cluster-test")))
     cluster.script("up", "--nodes", 4, "--rails", 2, "--rate", "1gbit", "--install", stage, timeout=240)
     cluster.take_namespaces()
+    if os.environ.get("NETCHECK_KEEP_CLUSTER"):  # it may be as an interrupted test left it
+        cluster.changed = {("link", node, "up") for node in NODES} | {("shape", f"{n}.{r}", "off") for n in NODES for r in (0, 1)}
     yield cluster
     if not os.environ.get("NETCHECK_KEEP_CLUSTER"):
         cluster.script("down", timeout=120)
@@ -220,13 +301,11 @@ def cluster(running):
     running.configure()
     running.wait_idle()
     yield running
-    for node in NODES:
-        running.script("shape", node, "off", check=False)
-        running.script("shape", f"{node}.1", "off", check=False)
-        running.script("link", node, "up", check=False)
+    running.restore_links()
     states = running.node_states()
     drained = {node: state for node, state in states.items() if "drain" in state or "down" in state}
     assert not drained, f"the check may never drain a node: {drained}\n{running.logs()}"
-    running.exec("ctl", "scancel", "--user", "alice", check=False)
-    running.wait_idle()
+    if set(states.values()) != {"idle"} or running.exec("ctl", "squeue", "-h").stdout:
+        running.exec("ctl", "scancel", "--user", "alice", check=False)
+        running.wait_idle()
     assert running.leftovers() == []

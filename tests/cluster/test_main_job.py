@@ -43,7 +43,7 @@ def test_a_node_with_a_tenth_of_receive_is_named_with_its_direction(cluster):
 def test_a_job_that_does_not_ask_is_not_checked(cluster):
     job = cluster.sbatch()
     assert job.wait() == "COMPLETED"
-    assert job.comment(timeout=1) == ""
+    assert job.comment() == ""
     assert "netcheck" not in job.text()
     assert job.record("n1") is None
 
@@ -88,7 +88,7 @@ def test_a_step_that_asks_for_itself_is_told_that_nothing_is_checked(cluster):
     job = cluster.sbatch(script="srun --netcheck -n1 true")
     job.wait()
     assert "checks nothing" in job.text()
-    assert job.comment(timeout=1) == ""
+    assert job.comment() == ""
 
 
 def test_a_single_node_has_no_network_to_check(cluster):
@@ -104,6 +104,6 @@ def test_the_kill_switch_stops_checks_without_a_restart(cluster):
     try:
         job = cluster.sbatch("--netcheck")
         assert job.wait() == "COMPLETED"
-        assert "netcheck=" not in job.comment(timeout=1)
+        assert "netcheck=" not in job.comment()
     finally:
         switch.unlink()

@@ -1,5 +1,6 @@
 """The rendezvous among hostile or broken neighbours: who cannot prove itself is dropped and named; the check goes on if it can."""
 
+import contextlib
 import re
 import time
 
@@ -22,19 +23,16 @@ FAKETIME = "$(ls /usr/lib/*/faketime/libfaketimeMT.so.1)"
 @pytest.fixture
 def configured_apart(cluster):
     """Gives one node a configuration of its own; puts things back."""
-    before = {}
+    with contextlib.ExitStack() as undo:
 
-    def configure(node, text):
-        file = cluster.folder / f"nodes/{node}/netcheck.toml"
-        file.write_text(text)
-        file.chmod(0o644)
-        before[node] = cluster.plugstack(node, "")
-        cluster.plugstack(node, re.sub(r"config=\S+", "config=/run/node/netcheck.toml", before[node]))
+        def configure(node, text):
+            file = cluster.folder / f"nodes/{node}/netcheck.toml"
+            file.write_text(text)
+            file.chmod(0o644)
+            undo.callback(cluster.exec, node, "sh", "-c", "pkill -f '^munged .*test-munge'; rm -rf /run/test-munge", check=False)
+            undo.enter_context(cluster.plugged(node, config="/run/node/netcheck.toml"))
 
-    yield configure
-    for node, text in before.items():
-        cluster.plugstack(node, text)
-        cluster.exec(node, "sh", "-c", "pkill -f test-munge; rm -rf /run/test-munge", check=False)
+        yield configure
 
 
 def private_munged(cluster, node, key, prefix=""):
