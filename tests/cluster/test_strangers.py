@@ -1,12 +1,12 @@
 """The rendezvous among hostile or broken neighbours: who cannot prove itself is dropped and named; the check goes on if it can."""
 
 import contextlib
+import pathlib
 import re
-import time
 
 import pytest
 from conftest import CONFIG
-from test_faults import ran
+from test_faults import late_program, ran
 
 # A private munged beside the node's own, so that Slurm itself goes on working.
 MUNGED = (
@@ -70,38 +70,86 @@ def test_settings_that_differ_are_named_before_anything_is_measured(cluster, con
     assert comment.startswith("netcheck=inconclusive") and "n3" in comment and "op" in comment
 
 
-GARBAGE = r"""
-import socket, sys, time
-end = time.monotonic() + 12
-kept = []
-while time.monotonic() < end:
-    for port in range(860, 900):
-        s = socket.socket()
-        s.settimeout(0.2)
-        try:
-            s.connect(("n1", port))
-            s.sendall({payload})
-            kept.append(s)
-        except OSError:
-            s.close()
-    kept = kept[-50:]
-    time.sleep(0.02)
-"""
+# A late node is waited for however busy the machine is.
+PATIENT = CONFIG + '[check]\nrendezvous = "6s"\n'
+
+STRANGER = pathlib.Path(__file__).with_name("stranger.py").read_text()
 
 
-@pytest.mark.parametrize(
-    "payload",
-    ['b"\\xff" * 4096', 'b"\\x00\\x00\\x00\\x40"', 'b"\\x40\\x00\\x00\\x00"', 'b"GET / HTTP/1.0\\r\\n\\r\\n"', 'b""'],
-    ids=["garbage", "1GiB", "1GiB-big-endian", "http", "silent"],
-)
-def test_strangers_at_the_leaders_door_stop_nothing(cluster, payload):
-    stranger = cluster.start("n2", "python3", "-c", GARBAGE.format(payload=payload), user="bob")
-    time.sleep(0.5)
+@contextlib.contextmanager
+def at_the_door(cluster, node, *frames, of="n1"):
+    """Somebody on `node` who brings frames to the leader's door on `of` over and over. Each has come through when the block ends."""
+    bob = cluster.start(node, "python3", "-c", STRANGER, "door", of, *(frame.hex() for frame in frames), user="bob")
     try:
-        assert ran(cluster.sbatch("--netcheck")).startswith("netcheck=pass")
+        assert bob.stdout.readline() == "ready\n"
+        yield
     finally:
-        stranger.kill()
-        cluster.exec("n2", "pkill", "-u", "bob", check=False)
+        cluster.exec(node, "pkill", "-u", "bob", check=False)
+        said = bob.communicate(timeout=30)[0].splitlines()
+    assert set(said) == {f"through {number}" for number in range(len(frames))}
+
+
+def test_strangers_at_the_leaders_door_stop_nothing(cluster):
+    garbage, lengths, http, silence = b"\xff" * 4096, [b"\0\0\0\x40", b"\x40\0\0\0"], b"GET / HTTP/1.0\r\n\r\n", b""
+    cluster.configure(PATIENT)
+    with cluster.plugged("n3", program=late_program(cluster, 1)):  # so long is the door open
+        with at_the_door(cluster, "n2", garbage, *lengths, http, silence):
+            job = cluster.sbatch("--netcheck")
+            assert ran(job).startswith("netcheck=pass")
+    told = cluster.said(job, "n1")
+    for length in ["4294967295", "1073741824", "542393671"]:  # of garbage, 1 GiB (0x40000000) and "GET "
+        assert f"10.110.0.2: it announced a frame of {length} bytes" in told
+
+
+# Who seals a hello of n3 to n1, what is untrue in it besides, and what n1 says of it.
+IMPOSTURES = [
+    ("bob", [], r"it is sealed by uid \d+, not by the probe's account"),
+    ("netcheck", ["forged=yes"], r"the two nodes have different munge keys, or it is forged"),
+    ("netcheck", ["receiver=3", "receiver_name=n4"], r"it is meant for n4, this is n1"),
+    ("netcheck", ["job=4000000"], r"it is of cluster netcheck job 4000000 "),
+    ("netcheck", ["cluster=other"], r"it is of cluster other job "),
+    ("netcheck", ["sender_name=n2"], r"its sender n2 \(node 2\) is not in this job's node list"),
+]
+
+
+def test_a_hello_that_is_not_its_nodes_own_is_dropped_and_named(cluster):
+    """Bob on n2 would be n3 to the leader while the true n3 is late."""
+    cluster.configure(PATIENT)
+    with cluster.plugged("n3", program=late_program(cluster, 2)):
+        job = cluster.sbatch("--netcheck")
+        hello = ["hello", f"job={job.number}", "sender=2", "sender_name=n3"]
+        frames = [
+            cluster.exec("n2", "python3", "-c", STRANGER, *hello, *lies, user=user).stdout for user, lies, _ in IMPOSTURES
+        ]
+        with at_the_door(cluster, "n2", *map(bytes.fromhex, frames)):
+            assert ran(job).startswith("netcheck=pass")
+    for _, _, told in IMPOSTURES:
+        assert re.search(r"10\.110\.0\.2 \(says it is n3\): .*" + told, cluster.said(job, "n1")), cluster.said(job, "n1")
+
+
+def test_a_hello_replayed_to_another_node_is_dropped_and_named(cluster):
+    """Bytes off the wire: n1's munged would know them again, n2's has never seen them."""
+    thief = cluster.start("n1", "python3", "-c", STRANGER, "listen")
+    try:
+        assert thief.stdout.readline() == "ready\n"
+        first = cluster.sbatch("--netcheck")
+        assert ran(first).startswith("netcheck=pass")
+        frame = bytes.fromhex(thief.stdout.readline())
+    finally:
+        thief.kill()
+    cluster.configure(PATIENT)
+    with cluster.plugged("n4", program=late_program(cluster, 1)), at_the_door(cluster, "n3", frame, of="n2"):
+        second = cluster.sbatch("--netcheck", "-w", "n2,n4", nodes=2)
+        assert ran(second).startswith("netcheck=pass")
+    told = cluster.said(second, "n2")
+    assert f"10.110.0.3: accept a hello: it is of cluster netcheck job {first.number} " in told
+
+
+def test_a_probe_of_another_account_is_missing(cluster, configured_apart):
+    configured_apart("n3", CONFIG + '[probe]\nprobe_user = "bob"\n')
+    comment = ran(cluster.sbatch("--netcheck"))
+    assert comment.startswith("netcheck=inconclusive") and "missing=n3" in comment
+    assert "account" in comment
 
 
 SQUAT = r"""
