@@ -100,7 +100,8 @@ class ProbeRun {
     end_line();
     end_.in_time = process_.poll().has_value();
     if (end_.in_time) end_.how = system::describe_status(*process_.poll());
-    end_.remains = system::end_descendants(system::now() + kKillPatience, order_.account);
+    end_.remains = system::end_descendants(system::now() + kKillPatience,
+                                           order_.alone ? std::optional(order_.account) : std::nullopt);
     return std::move(end_);
   }
 

@@ -20,6 +20,7 @@ struct ProbeOrder {
   session::Assignment assignment;
   system::Descriptor listener;                  ///< on node 0
   std::function<void(const std::string&)> say;  ///< one line of the probe's stderr, printable
+  bool alone = true;  ///< nothing else runs as the account here: at the end all of it is killed
 };
 
 struct ProbeEnd {

@@ -38,6 +38,7 @@ constexpr Ns kOverrun = std::chrono::milliseconds(1'500);
 // nodes wait 3 s for this one.
 constexpr Ns kAccountPatience = std::chrono::seconds(2);
 constexpr std::size_t kMaxSaidAloud = 20;  // of the probe's lines into slurmd's log; the record has them all
+constexpr std::size_t kMaxDeclined = 160;  // bytes of a reason that the leader repeats in its line
 constexpr const char* kDefaultPath = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin:/opt/slurm/bin";
 
 class Log {
@@ -129,7 +130,7 @@ class Check {
     if (!prepared) return conclude(start_failed(describe(prepared.error())));
     const auto why_not = prepare();
     record_.phases["start"] = system::now() - start_;
-    if (why_not) return conclude(start_failed(*why_not));
+    if (why_not) return conclude(leads() || account_.uid == 0 ? start_failed(*why_not) : decline(*why_not));
     return conclude(measure());
   }
 
@@ -226,6 +227,25 @@ class Check {
   }
 
   Outcome measure() {
+    const auto end = probe(true);
+    if (!end) return start_failed(describe(end.error()));
+    return outcome_of(*end, assignment(), system::now() - start_);
+  }
+
+  // A follower that cannot take part lets its leader know why: it would be missing otherwise. The line is the
+  // leader's where it answers. Whatever else runs as the account here, another job's check, is left alone.
+  Outcome decline(const std::string& why) {
+    assignment().declined = printable(why, kMaxDeclined);
+    const auto end = probe(false);
+    if (end) {
+      Outcome outcome = outcome_of(*end, assignment(), system::now() - start_);
+      if (outcome.report && !outcome.report->line.empty() && outcome.verdict == "inconclusive")
+        return outcome;
+    }
+    return start_failed(why);
+  }
+
+  Result<ProbeEnd> probe(bool alone) {
     set_limits(assignment().roster.nodes.size());
     system::become_subreaper();
     const Time began = system::now();
@@ -234,17 +254,18 @@ class Check {
     order.account = account_;
     order.assignment = assignment();
     order.listener = std::move(listener_);
+    order.alone = alone;
     order.say = [this, said = std::size_t{0}](const std::string& line) mutable {
       if (said++ < kMaxSaidAloud) log_.info("probe: " + line);
     };
-    const auto end = run_probe(std::move(order));
+    auto end = run_probe(std::move(order));
     record_.phases["probe"] = system::now() - began;
-    if (!end) return start_failed(describe(end.error()));
+    if (!end) return end;
     keep_remains(end->remains);
     lock_.reset();  // the node is quiet again: the next job's check need not wait for our paperwork
     for (const std::string& line : end->said)
       record_.remarks.push_back("probe: " + line);
-    return outcome_of(*end, assignment(), system::now() - start_);
+    return end;
   }
 
   void keep_remains(const Remains& remains) {

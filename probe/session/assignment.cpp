@@ -123,7 +123,8 @@ Json to_json(const Assignment& assignment) {
           {"policy", write(assignment.policy)},
           {"deadline", assignment.deadline.time_since_epoch().count()},
           {"rendezvous_deadline", assignment.rendezvous_deadline.time_since_epoch().count()},
-          {"agreement", assignment.agreement}};
+          {"agreement", assignment.agreement},
+          {"declined", assignment.declined}};
 }
 
 Assignment assignment_from_json(const Json& value) {
@@ -132,7 +133,8 @@ Assignment assignment_from_json(const Json& value) {
           .policy = read_policy(fields.object("policy")),
           .deadline = Time(fields.duration("deadline")),
           .rendezvous_deadline = Time(fields.duration("rendezvous_deadline")),
-          .agreement = fields.text("agreement", kMaxText)};
+          .agreement = fields.text("agreement", kMaxText),
+          .declined = fields.text("declined", kMaxText)};
 }
 
 }  // namespace netcheck::session

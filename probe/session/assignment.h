@@ -17,6 +17,8 @@ struct Assignment {
   Time deadline{};  ///< the probe has reported by then; CLOCK_MONOTONIC of this node
   Time rendezvous_deadline{};
   std::string agreement;  ///< policy hash: must be equal on all nodes
+  /// Why this node can take no part, for the leader to say; nothing is measured then. Empty: it takes part.
+  std::string declined;
 };
 
 [[nodiscard]] Json to_json(const Assignment& assignment);

@@ -74,13 +74,14 @@ struct Follower::State {
     say(Present{.inventory = report.inventory,
                 .agreement = assignment.agreement,
                 .terms = agreement_terms(assignment.policy),
-                .remaining = end - now});
+                .remaining = end - now,
+                .declined = assignment.declined});
   }
 
   // --- open -----------------------------------------------------------------------------------------------
 
   void on(const LanesChosen& chosen, Time now) {
-    if (stage != Stage::idle || options) return;
+    if (stage != Stage::idle || options || !assignment.declined.empty()) return;
     if (!chosen.options) return say(Broken{Trouble::refused, describe(chosen.options.error())});
     options = *chosen.options;
     enter(Phase::open, now);

@@ -2,7 +2,7 @@
 // but when a local wait is over. Every node has one, the leader's too. Called by the driver (probe.cpp) and
 // by the simulator.
 //
-//   LeaderFound  → Present
+//   LeaderFound  → Present, and nothing more where the assignment declines
 //   LanesChosen  → open the fabric → Opened, or Broken
 //   Invite       → leave the former teams, invite → Cards
 //   Connect      → join → Answer

@@ -79,7 +79,10 @@ struct Leader::State {
     end = std::min(end, now + said.remaining - kClosing);
     gather.deadline = std::min(gather.deadline, end);
     const auto unlike = difference(assignment, node, said);
+    const std::string declined = std::move(said.declined);
     present.emplace(node, std::move(said));
+    if (!declined.empty())
+      return refuse(fmt::format("{} takes no part: {}", assignment.roster.nodes[node], declined), now);
     if (unlike) return refuse(*unlike, now);
     if (assignment.roster.nodes.size() < 2) return refuse("a job of one node has no network to measure", now);
     if (complete(node)) await_fabrics(now);

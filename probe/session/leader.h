@@ -2,7 +2,7 @@
 // meets the followers, asks judge::next what to measure, gathers, and ends with a Report. Node 0's own
 // follower speaks to it like all others. Called by the driver (probe.cpp) and by the simulator.
 //
-//   rendezvous   Present of every node by rendezvous_deadline ── missing, or unlike → close
+//   rendezvous   Present of every node by rendezvous_deadline ── missing, unlike or declined → close
 //   open         Opened of every node ── Broken → close
 //   then what judge::next asks for, until it says Stop:
 //     form       Invite → Cards, Connect → Answers

@@ -95,7 +95,8 @@ Json write(const Present& present) {
   return {{"inventory", to_json(present.inventory)},
           {"agreement", present.agreement},
           {"terms", present.terms},
-          {"remaining", present.remaining.count()}};
+          {"remaining", present.remaining.count()},
+          {"declined", present.declined}};
 }
 Message read_present(const Fields& fields) {
   return Present{
@@ -104,6 +105,7 @@ Message read_present(const Fields& fields) {
       .terms = read_list(fields.array("terms", kMaxTerms),
                          [](const Json& term) { return read_text(term, kMaxTerm); }),
       .remaining = fields.duration("remaining"),
+      .declined = fields.text("declined", kMaxDetail),
   };
 }
 

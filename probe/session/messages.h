@@ -37,6 +37,7 @@ struct Present {
   std::string agreement;           ///< Assignment::agreement
   std::vector<std::string> terms;  ///< the same as "key=value", to name a difference
   Ns remaining{};                  ///< until this node gives up on the check; its clock is not the leader's
+  std::string declined;            ///< Assignment::declined
 };
 /// The fabric is open.
 struct Opened {

@@ -51,6 +51,18 @@ class FollowerTest : public testing::Test {
   Batch batch_{.id = 9, .team = 7, .bytes = 4'096, .warmup = 1, .iterations = 3};
 };
 
+TEST_F(FollowerTest, SaysWhyItTakesNoPartAndWaitsForTheVerdict) {
+  assignment_.declined = "another check is running on n2";
+  Follower declining(assignment_, inventory("n2"), kStart);
+  const auto said_first = said<Present>(declining.on(LeaderFound{}, now_));
+  ASSERT_THAT(said_first, SizeIs(1));
+  EXPECT_EQ(said_first.front().declined, "another check is running on n2");
+  EXPECT_THAT(declining.on(LanesChosen{fabric::Options{.devices = {"eth0"}}}, now_), IsEmpty());
+  EXPECT_THAT(declining.on(LanesChosen{fail("find", "eth9", "no such device")}, now_), IsEmpty());
+  const Close close{.verdict = "inconclusive", .line = "netcheck=inconclusive"};
+  EXPECT_EQ(report(declining.on(FromLeader{close}, now_)).line, close.line);
+}
+
 TEST_F(FollowerTest, PresentsItselfBeforeItOpensItsFabric) {
   const auto said_first = said<Present>(on(LeaderFound{}));
   ASSERT_THAT(said_first, SizeIs(1));

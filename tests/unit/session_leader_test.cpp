@@ -103,6 +103,19 @@ TEST_F(LeaderTest, RefusesAnotherVersionOfItself) {
               HasSubstr("n2 differs from n1: netcheck is 0.0.9 instead of"));
 }
 
+TEST_F(LeaderTest, EndsAtOnceAndSaysWhyWhenANodeTakesNoPart) {
+  say(0, present(assignment_));
+  Present busy = present(assignment_);
+  busy.declined = "another check is running on n3 (job 4711)";
+  const auto actions = say(2, busy);
+  EXPECT_THAT(told<Close>(actions), SizeIs(2)) << "to n1 and n3";
+  EXPECT_THAT(told<Close>(say(1, present(assignment_))), SizeIs(1));
+  const auto verdict = inconclusive(say(3, present(assignment_)));
+  EXPECT_EQ(verdict.reason, "n3 takes no part: another check is running on n3 (job 4711)");
+  EXPECT_THAT(verdict.missing, IsEmpty());
+  EXPECT_EQ(verdict.phase, judge::Phase::rendezvous);
+}
+
 TEST_F(LeaderTest, TellsLatecomersWhatIsDecidedAlready) {
   say(0, present(assignment_));
   EXPECT_THAT(told<Close>(leader_.on(NodeGone{1, "connection reset"}, now_)), SizeIs(1)) << "to n1 alone";

@@ -21,7 +21,9 @@ Kind round_trip(const Kind& message) {
 TEST(Messages, PresentArrivesAsItWasSent) {
   Present sent = present(assignment(2, 1));
   sent.inventory.nics.push_back({.name = "eth0", .ucx_device = "eth0", .address = "10.0.0.2", .up = true});
+  sent.declined = "busy";
   const Present got = round_trip(sent);
+  EXPECT_EQ(got.declined, "busy");
   EXPECT_EQ(got.inventory.node, "n");
   EXPECT_EQ(got.inventory.nics.at(0).address, "10.0.0.2");
   EXPECT_EQ(got.agreement, sent.agreement);

@@ -35,7 +35,8 @@ Assignment full_assignment() {
 }
 
 TEST(AssignmentJson, ArrivesAsItWasSent) {
-  const Assignment sent = full_assignment();
+  Assignment sent = full_assignment();
+  sent.declined = "busy";
   const Assignment got = assignment_from_json(Json::parse(to_json(sent).dump()));
   EXPECT_EQ(got.roster.run, sent.roster.run);
   EXPECT_EQ(got.roster.nodes, sent.roster.nodes);
@@ -43,6 +44,7 @@ TEST(AssignmentJson, ArrivesAsItWasSent) {
   EXPECT_EQ(got.deadline, sent.deadline);
   EXPECT_EQ(got.rendezvous_deadline, sent.rendezvous_deadline);
   EXPECT_EQ(got.agreement, sent.agreement);
+  EXPECT_EQ(got.declined, "busy");
   // Every setting that nodes must share has survived, or the hash would be another.
   EXPECT_EQ(agreement(got.policy), sent.agreement);
   EXPECT_EQ(got.policy.min, sent.policy.min);
