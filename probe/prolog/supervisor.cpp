@@ -124,7 +124,6 @@ class Check {
     const auto prepared = set_policy();
     announce();
     if (!first_for_this_run()) return 0;
-    remove_notice(notice_directory(), run_id().job);
     for (const std::string& note : notes_)
       remark(note);
     if (!prepared) return conclude(start_failed(describe(prepared.error())));
@@ -176,15 +175,19 @@ class Check {
   }
 
   // Where SPANK and a Prolog script both start a check, the first makes it; the other has nothing to say and
-  // leaves record and notice alone. Until there is a verdict the record says that there is none: all that is
-  // left of a check that was killed.
+  // leaves record and notice alone. Until there is a verdict both say that there is none: all that is left of
+  // a check that was killed.
   bool first_for_this_run() {
     const Outcome none = start_failed("the check has not ended: it is running, or was killed");
     record_.verdict = none.verdict;
     record_.line = none.line;
     record_.judged = none.judged;
     const auto first = begin_record(record_);
-    return !first || *first;  // where nothing can be written: better twice than not at all
+    if (first && !*first) return false;
+    // Where nothing can be written: better a check too many than none. No earlier run's notice stays in any
+    // case.
+    if (!write_notice(none)) remove_notice(notice_directory(), run_id().job);
+    return true;
   }
 
   // Everything the probe needs. Returns why there can be no check.
@@ -292,7 +295,7 @@ class Check {
                             : leads() ? "the site has switched it off"
                                       : "the job's first node annotates";
     keep_record();
-    write_notice(outcome);
+    if (auto noticed = write_notice(outcome); !noticed) remark("no notice: " + describe(noticed.error()));
     if (!annotates) return 0;
     annotate_job();
     keep_record();
@@ -307,7 +310,7 @@ class Check {
     }
   }
 
-  void write_notice(const Outcome& outcome) {
+  Result<void> write_notice(const Outcome& outcome) {
     Notice notice;
     notice.run = run_id();
     const auto boot = read_trusted("/proc/sys/kernel/random/boot_id", 64, "");
@@ -315,8 +318,7 @@ class Check {
     notice.leader = leads();
     notice.line = outcome.line;
     notice.environment = environment_of(outcome, assignment(), record_path(policy().run_directory, run_id()));
-    auto written = write_notice_file(notice_directory(), notice);
-    if (!written) remark("no notice: " + describe(written.error()));
+    return write_notice_file(notice_directory(), notice);
   }
 
   void annotate_job() {

@@ -106,11 +106,13 @@ TEST_F(Supervise, ChecksARunOnceWhenBothWaysInBeginAtTheSameTime) {
   }
 }
 
-TEST_F(Supervise, LeavesARecordEvenWhenItIsKilled) {
+TEST_F(Supervise, LeavesRecordAndNoticeEvenWhenItIsKilled) {
   program("touch $BASE/scratch/started; sleep 60");
   EXPECT_EQ(run("n2", "", SIGKILL).code, -1);
   EXPECT_EQ(record().at("verdict"), "inconclusive");
   EXPECT_THAT(line(), HasSubstr("the check has not ended"));
+  EXPECT_EQ(notice().line, line());
+  EXPECT_EQ(notice().environment.at("NETCHECK_VERDICT"), "inconclusive");
 }
 
 }  // namespace
