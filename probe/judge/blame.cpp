@@ -199,6 +199,10 @@ void set_bar(const Standings& standings, Blame& blame) {
 
 }  // namespace
 
+bool Blame::proves() const {
+  return fabric_wide || std::ranges::any_of(culprits, &Culprit::isolated);
+}
+
 Blame decode(const Plan& plan, const std::vector<EdgeFigure>& edges) {
   return decode(plan, edges, kBlameFraction);
 }
@@ -209,8 +213,11 @@ Blame decode(const Plan& plan, const std::vector<EdgeFigure>& edges, double frac
   const Standings standings(plan, edges, fraction);
   if (standings.paths().empty()) return blame;
   set_bar(standings, blame);
+  blame.found =
+      std::ranges::any_of(standings.paths(), [&](const Path& path) { return standings.slow(path); });
   const Path* collided = fine_alone(standings);
   if (collided != nullptr) {
+    blame.found = true;
     blame.oversubscribed = true;
     blame.explanation =
         fmt::format("{}>{} slow with others ({}), fine alone ({}): shared uplinks or path collisions",

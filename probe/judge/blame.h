@@ -43,9 +43,13 @@ struct Blame {
   std::vector<Culprit> culprits;  ///< nodes first, by index; empty when nothing can be named
   bool fabric_wide = false;       ///< most edges are slow: the fabric or its configuration, not nodes
   bool oversubscribed = false;    ///< slow pairs are fine alone: uplinks or path collisions
-  std::string explanation;        ///< one clause for the line: "n1→n2 slow: n1's transmit or n2's receive"
-  Rate median;                    ///< of all edges, concurrent
-  Rate threshold;                 ///< τ that was applied to an edge
+  /// Some way was below the bar, whether or not anybody could be named: a slow gate is no single moment.
+  bool found = false;
+  std::string explanation;  ///< one clause for the line: "n1→n2 slow: n1's transmit or n2's receive"
+  Rate median;              ///< of all edges, concurrent
+  Rate threshold;           ///< τ that was applied to an edge
+  /// Slow for good, by measurements of its own: a node with two partners, or most of the fabric.
+  [[nodiscard]] bool proves() const;
 };
 
 /// τ = max(site floor per rail, 0.8 × median of the same class, less a spread term).

@@ -144,10 +144,30 @@ void take_measure(const Plan& plan, const TeamIndex& teams, const Done& done, Ga
   }
 }
 
+void take_again(const Plan& plan, const TeamIndex& teams, const Done& done, int partition, Gate& gate) {
+  gate.spent_again += done.took;
+  Again& again = gate.again[partition];
+  auto size = stalled(done) ? std::nullopt : size_of_step(plan, teams, done);
+  if (size)
+    again.sizes.push_back(std::move(*size));
+  else
+    again.vain = true;
+}
+
 }  // namespace
 
 bool GateSize::lasting() const {
   return timed >= kLasting;
+}
+
+const GateSize* Gate::figure(int partition) const {
+  const GateSize* figure = partition == 0 ? best() : second ? &*second : nullptr;
+  const auto found = again.find(partition);
+  if (figure == nullptr || found == again.end()) return figure;
+  for (const GateSize& size : found->second.sizes)
+    if (std::pair(size.lasting(), size.figures.busbw) > std::pair(figure->lasting(), figure->figures.busbw))
+      figure = &size;
+  return figure;
 }
 
 const GateSize* Gate::best() const {
@@ -169,11 +189,20 @@ std::uint64_t byte_cap(const Plan& plan) {
 Gate read_gate(const Plan& plan, const History& history) {
   const TeamIndex teams = teams_of(history);
   Gate gate;
+  bool rounds = false;
+  int joined = 0;
   for (const Done& done : history.done) {
+    if (gate.state == GateState::broken) break;
     const Form* form = form_of(done);
     const Measure* measure = measure_of(done);
     const Phase phase = form != nullptr ? form->phase : measure->phase;
-    if (phase == Phase::blame || gate.state == GateState::broken) break;
+    if (form != nullptr) joined = which_partition(plan, *form);
+    rounds = rounds || phase == Phase::blame;
+    if (rounds) {
+      // After the rounds have begun, a batch of the gate is the gate again.
+      if (measure != nullptr && phase == Phase::gate) take_again(plan, teams, done, joined, gate);
+      continue;
+    }
     gate.spent += done.took;
     if (broken(done) != nullptr)
       gate.state = GateState::broken;
@@ -200,6 +229,24 @@ NextSize sized(const Plan& plan, std::uint64_t bytes, double operation_ns) {
   const double total = std::min(operation_ns * (next.iterations + 1), 1e15);
   next.predicted = Ns(static_cast<Ns::rep>(total)) + kStepOverhead;
   return next;
+}
+
+/// The last two sizes read the same.
+bool levelled(const std::vector<GateSize>& sizes) {
+  if (sizes.size() < 2) return false;
+  const GateSize &last = sizes.back(), &before = sizes[sizes.size() - 2];
+  const double gain = last.figures.busbw.bits_per_second / before.figures.busbw.bits_per_second;
+  return last.lasting() && before.lasting() && gain < kGain;
+}
+
+/// The size after this one; nullopt: memory ends the growth.
+std::optional<NextSize> larger(const Plan& plan, const GateSize& last) {
+  const std::uint64_t factor = last.timed < kQuick ? 4 : 2;
+  const std::uint64_t bytes = std::min(last.bytes * factor, byte_cap(plan));
+  if (actual(plan, bytes) <= last.bytes) return std::nullopt;
+  const double growth =
+      static_cast<double>(bytes) / static_cast<double>(std::max<std::uint64_t>(last.bytes, 1));
+  return sized(plan, bytes, static_cast<double>(last.operation.count()) * growth);
 }
 
 /// The first size, from the connect batch: small enough that three of it fit a third of the gate's time.
@@ -235,19 +282,9 @@ std::optional<NextSize> next_size(const Plan& plan, const Gate& gate) {
     if (!gate.connected) return std::nullopt;
     return first_size(plan, gate, limit);
   }
-  const GateSize& last = gate.sizes.back();
-  if (gate.sizes.size() >= 2) {
-    const GateSize& before = gate.sizes[gate.sizes.size() - 2];
-    const double gain = last.figures.busbw.bits_per_second / before.figures.busbw.bits_per_second;
-    if (last.lasting() && before.lasting() && gain < kGain) return std::nullopt;
-  }
-  const std::uint64_t factor = last.timed < kQuick ? 4 : 2;
-  const std::uint64_t bytes = std::min(last.bytes * factor, byte_cap(plan));
-  const double growth =
-      static_cast<double>(bytes) / static_cast<double>(std::max<std::uint64_t>(last.bytes, 1));
-  const NextSize next = sized(plan, bytes, static_cast<double>(last.operation.count()) * growth);
-  if (actual(plan, bytes) <= last.bytes) return std::nullopt;
-  if (gate.spent + next.predicted > limit) return std::nullopt;
+  if (levelled(gate.sizes)) return std::nullopt;
+  const auto next = larger(plan, gate.sizes.back());
+  if (!next || gate.spent + next->predicted > limit) return std::nullopt;
   return next;
 }
 
@@ -255,6 +292,52 @@ std::optional<NextSize> crossing_size(const Plan& plan, const Gate& gate) {
   const GateSize* best = gate.best();
   if (best == nullptr) return std::nullopt;
   return sized(plan, best->bytes, static_cast<double>(best->operation.count()));
+}
+
+namespace {
+
+bool below(const Plan& plan, const GateSize* figure) {
+  return plan.thresholds.min && figure != nullptr && figure->figures.busbw < *plan.thresholds.min;
+}
+
+/// size_again(), whatever time is left.
+std::optional<NextSize> wanted_again(const Plan& plan, const Gate& gate, int partition) {
+  const GateSize* found = gate.figure(partition);
+  const auto again = gate.again.find(partition);
+  const bool first = again == gate.again.end();
+  if (found == nullptr || (!first && again->second.vain)) return std::nullopt;
+  const auto once_more = sized(plan, found->bytes, static_cast<double>(found->operation.count()));
+  if (levelled(gate.sizes)) {
+    if (first) return once_more;
+    // Faster than it was, and no figure yet.
+    return again->second.sizes.back().lasting() ? std::nullopt : larger(plan, again->second.sizes.back());
+  }
+  std::vector<GateSize> sizes = gate.sizes;
+  if (!first) sizes.insert(sizes.end(), again->second.sizes.begin(), again->second.sizes.end());
+  if (!first && levelled(sizes)) return std::nullopt;
+  const auto next = larger(plan, first ? *found : sizes.back());
+  return next || !first ? next : once_more;
+}
+
+}  // namespace
+
+std::optional<NextSize> size_again(const Plan& plan, const Gate& gate, int partition) {
+  const auto size = wanted_again(plan, gate, partition);
+  if (!size || gate.spent_again + size->predicted > gate_time(plan)) return std::nullopt;
+  return size;
+}
+
+std::optional<int> doubtful(const Plan& plan, const Gate& gate) {
+  if (gate.state != GateState::ended || failed_twice(plan, gate)) return std::nullopt;
+  for (const int partition : {gate.which, 1 - gate.which})
+    if (below(plan, gate.figure(partition))) return partition;
+  return std::nullopt;
+}
+
+bool failed_twice(const Plan& plan, const Gate& gate) {
+  return std::ranges::any_of(gate.again, [&](const auto& one) {
+    return !one.second.vain && below(plan, gate.figure(one.first)) && !size_again(plan, gate, one.first);
+  });
 }
 
 }  // namespace netcheck::judge

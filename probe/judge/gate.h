@@ -2,6 +2,7 @@
 // Pure. The script asks it what to do next, the verdict what the figure is worth: both read the same.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -30,14 +31,24 @@ enum class GateState : std::uint8_t {
   broken       ///< a step did not bring what it must, for no fault of the network
 };
 
+/// A partition measured once more, after rounds that isolated nobody.
+struct Again {
+  std::vector<GateSize> sizes;  ///< those that ended
+  bool vain = false;            ///< one did not
+};
+
 struct Gate {
   GateState state = GateState::forming;
   int which = 0;                               ///< partition that is or was under way last
   std::vector<GateSize> sizes;                 ///< first partition, in order
   std::optional<GateSize> second;              ///< second partition at the size found
   std::optional<Ns> connected;                 ///< time of one operation of the connect batch just done
-  Ns spent{};                                  ///< all steps of connect and gate so far
+  std::map<int, Again> again;                  ///< by partition
+  Ns spent{};                                  ///< all steps of connect and gate before the rounds
+  Ns spent_again{};                            ///< its batches after them
   [[nodiscard]] const GateSize* best() const;  ///< of `sizes`: nullptr when none
+  /// A partition's figure: what was found, or what was found again, whichever is better. nullptr: none.
+  [[nodiscard]] const GateSize* figure(int partition) const;
 };
 
 [[nodiscard]] Gate read_gate(const Plan& plan, const History& history);
@@ -53,6 +64,16 @@ struct NextSize {
 
 /// The second partition's batch: the size found. nullopt when the first found none.
 [[nodiscard]] std::optional<NextSize> crossing_size(const Plan& plan, const Gate& gate);
+
+/// A gate that failed and whose rounds isolated nobody is measured once more, as one slow moment is no slow
+/// network: the partition to measure, that which is joined first; nullopt: none is below what is asked, or
+/// one is so for the second time.
+[[nodiscard]] std::optional<int> doubtful(const Plan& plan, const Gate& gate);
+/// The batch for it: the size found, once. Where time alone had ended the growth it goes on, for as long as
+/// the gate may take. nullopt: nothing more to learn, or no time for it.
+[[nodiscard]] std::optional<NextSize> size_again(const Plan& plan, const Gate& gate, int partition);
+/// Below what is asked when measured again, and no larger size would change that or fits the gate's time.
+[[nodiscard]] bool failed_twice(const Plan& plan, const Gate& gate);
 
 /// Size of a batch that only connects.
 [[nodiscard]] std::uint64_t connect_bytes(const Plan& plan);

@@ -51,16 +51,6 @@ const Done* last_round(const History& history) {
   return last;
 }
 
-/// Teams that are joined now; nullptr when a step since has spoilt them.
-const Form* joined(const History& history) {
-  const Form* form = nullptr;
-  for (const Done& done : history.done) {
-    if (form_of(done) != nullptr) form = form_of(done);
-    if (stalled(done)) form = nullptr;
-  }
-  return form;
-}
-
 bool forming_twice(const History& history) {
   const std::size_t count = history.done.size();
   const auto vain = [&](const Done& done) { return form_of(done) != nullptr && stalled(done); };
@@ -325,12 +315,21 @@ std::optional<Wanted> wanted_next(const Situation& now) {
   return same;
 }
 
+}  // namespace
+
+const Form* joined(const History& history) {
+  const Form* form = nullptr;
+  for (const Done& done : history.done) {
+    if (form_of(done) != nullptr) form = form_of(done);
+    if (stalled(done)) form = nullptr;
+  }
+  return form;
+}
+
 bool same_teams(const Form& form, const std::vector<Team>& teams) {
   return form.teams.size() == teams.size() &&
          std::ranges::equal(form.teams, teams, {}, &Team::ranks, &Team::ranks);
 }
-
-}  // namespace
 
 std::optional<Ns> allow(Ns wanted, Ns least, Ns left) {
   const Ns room = left - kAnswering;

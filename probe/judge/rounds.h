@@ -19,6 +19,11 @@ enum class Need : std::uint8_t {
 /// The next step of the rounds; Stop when there is nothing left that could tell more, or no time.
 [[nodiscard]] Step next_round(const Plan& plan, const History& history, const Gate& gate, Need need, Ns left);
 
+/// Teams that are joined now; nullptr when a step since has spoilt them.
+[[nodiscard]] const Form* joined(const History& history);
+/// The same ranks in the same teams, whatever their ids.
+[[nodiscard]] bool same_teams(const Form& form, const std::vector<Team>& teams);
+
 /// Largest team id and batch id of the history, plus one: ids are unique within a check.
 [[nodiscard]] std::uint32_t free_team_id(const History& history);
 [[nodiscard]] std::uint32_t free_batch_id(const History& history);

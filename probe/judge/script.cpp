@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "judge/blame.h"
 #include "judge/evidence.h"
 #include "judge/gate.h"
 #include "judge/rounds.h"
@@ -90,6 +91,23 @@ bool rails_differ(const Figures& figures) {
   return rates.front() < kRailFraction * rates[rates.size() / 2];
 }
 
+/// A gate that failed, and rounds that isolated nobody: once more, if there is time.
+Step gate_again(const Plan& plan, const History& history, const Gate& gate, Ns left) {
+  const auto partition_again = doubtful(plan, gate);
+  if (!partition_again) return Stop{};
+  const Blame blame = decode(plan, edges_of(plan, history));
+  if (blame.proves()) return Stop{};
+  const auto size = size_again(plan, gate, *partition_again);
+  // Teams that could not be formed once more are no better the next time.
+  const Form* last = form_of(history.done.back());
+  if (!size || (last != nullptr && stalled(history.done.back()))) return Stop{};
+  const auto teams = partition(plan, *partition_again, free_team_id(history));
+  if (const Form* form = joined(history); form != nullptr && same_teams(*form, teams))
+    return gate_step(plan, history, gate, size, left);
+  if (left < kForming + kAnswering + size->predicted * 2) return Stop{};
+  return Form{.phase = Phase::gate, .teams = teams};
+}
+
 /// What the rounds are for; nullopt: the gate says it all.
 std::optional<Need> need_of(const Plan& plan, const History& history, const Gate& gate) {
   const bool vain = std::ranges::any_of(history.done, [](const Done& done) { return stalled(done); });
@@ -123,7 +141,9 @@ Step next(const Plan& plan, const History& history, Ns elapsed) {
       break;
   }
   const auto need = need_of(plan, history, gate);
-  return need ? next_round(plan, history, gate, *need, left) : Step{Stop{}};
+  if (!need) return Stop{};
+  Step step = next_round(plan, history, gate, *need, left);
+  return std::holds_alternative<Stop>(step) ? gate_again(plan, history, gate, left) : step;
 }
 
 }  // namespace netcheck::judge

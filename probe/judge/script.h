@@ -5,7 +5,7 @@
 //   memory or the slice ends → (beyond group_size: the same for the second partition at the size found) →
 //   passes, and a threshold was set: stop → else rounds of one-way matchings: neighbours, i with i + n/2,
 //   whoever was idle in an odd group,
-//   suspects × good, one slow pair alone → stop
+//   suspects × good, one slow pair alone → failed, and nobody isolated: the gate once more → stop
 #pragma once
 
 #include "judge/history.h"

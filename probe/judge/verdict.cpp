@@ -97,9 +97,22 @@ bool below_by_capacity(const Evidence& evidence) {
 /// The figure is final, or can only become lower: the first partition has stopped growing. A small message
 /// that time alone kept from growing (a node was stopped for a second) fails nobody.
 bool settled(const Plan& plan, const Gate& gate) {
-  const GateSize* best = gate.best();
+  const GateSize* best = gate.figure(0);
   if (best == nullptr || (!best->lasting() && best->bytes * 2 <= byte_cap(plan))) return false;
   return gate.state == GateState::ended || (gate.which == 1 && !gate.sizes.empty());
+}
+
+/// The figure, such as it is, is below what is asked.
+bool below(const Evidence& evidence) {
+  const auto& min = evidence.plan.thresholds.min;
+  return min && evidence.figures && evidence.figures->busbw < *min && settled(evidence.plan, evidence.gate);
+}
+
+/// A second measurement says the same: the rounds, or the gate itself. Whatever stops one node for a moment
+/// makes one figure of a healthy network a slow one.
+bool twice(const Evidence& evidence) {
+  if (evidence.blame.proves() || failed_twice(evidence.plan, evidence.gate)) return true;
+  return evidence.gate.again.empty() && evidence.blame.found;
 }
 
 std::string fail_reason(const Evidence& evidence) {
@@ -108,15 +121,12 @@ std::string fail_reason(const Evidence& evidence) {
 }
 
 std::optional<Fail> proven_fail(const Evidence& evidence) {
-  const auto& min = evidence.plan.thresholds.min;
   if (auto wrong = corrupt(evidence.plan, evidence.history))
     return Fail{.figures = evidence.figures, .blame = {}, .reason = printable(*wrong, kReasonBytes)};
   if (evidence.dead)
     return Fail{
         .figures = std::nullopt, .blame = evidence.blame, .reason = fail_reason(evidence), .dead = true};
-  const bool below =
-      min && evidence.figures && evidence.figures->busbw < *min && settled(evidence.plan, evidence.gate);
-  if (below || below_by_capacity(evidence))
+  if ((below(evidence) && twice(evidence)) || below_by_capacity(evidence))
     return Fail{.figures = evidence.figures, .blame = evidence.blame, .reason = fail_reason(evidence)};
   return std::nullopt;
 }
@@ -178,6 +188,16 @@ Inconclusive stalled_gate(const Evidence& evidence) {
   return inconclusive(evidence, Phase::gate, "the gate did not end");
 }
 
+Inconclusive below_once(const Evidence& evidence) {
+  const auto& again = evidence.gate.again;
+  const bool vain = std::ranges::any_of(again, [](const auto& one) { return one.second.vain; });
+  return inconclusive(evidence, Phase::gate,
+                      vain ? "below the threshold once; measured again, it did not end"
+                      : again.empty()
+                          ? "below the threshold once, no way slow, and no time to measure again"
+                          : "below the threshold, but time ran out before it had stopped growing");
+}
+
 Pass pass(const Evidence& evidence) {
   Pass verdict{.figures = *evidence.figures, .warnings = {}};
   // The site's floor is for failing: a warning is a comparison with the others.
@@ -194,11 +214,10 @@ Pass pass(const Evidence& evidence) {
 std::optional<Figures> figures_of(const Plan& plan, const History& history) {
   if (plan.nodes.size() < 2 || rails(plan) == 0) return std::nullopt;
   const Gate gate = read_gate(plan, history);
-  const GateSize* best = gate.best();
-  if (best == nullptr) return std::nullopt;
-  Figures figures = best->figures;
+  if (gate.figure(0) == nullptr) return std::nullopt;
+  Figures figures = gate.figure(0)->figures;
   if (!gate.second) return figures;
-  const Figures& other = gate.second->figures;
+  const Figures& other = gate.figure(1)->figures;
   for (std::size_t lane = 0; lane < figures.per_rail.size() && lane < other.per_rail.size(); ++lane)
     figures.per_rail[lane] = std::min(figures.per_rail[lane], other.per_rail[lane]);
   if (other.busbw < figures.busbw) figures.bytes = other.bytes;
@@ -232,6 +251,7 @@ Verdict decide(const Plan& plan, const History& history) {
     return inconclusive(evidence, Phase::open, "no node has a rail that all nodes have");
   if (evidence.gate.state == GateState::stalled) return stalled_gate(evidence);
   if (passed(evidence)) return pass(evidence);
+  if (below(evidence)) return below_once(evidence);
   const Phase last = history.done.empty() ? Phase::start : phase_of(history.done.back());
   if (evidence.gate.state == GateState::broken)
     return inconclusive(evidence, last, "a node's samples were not complete");

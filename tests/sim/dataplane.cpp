@@ -76,7 +76,23 @@ void DataPlane::start(Live& live, std::size_t index) {
     flow.done.push_back(total);
   }
   flow.end = flow.begin + flow.warm + total;
+  halt(live, flow);
   clock_.at(flow.end, [this, batch = live.batch.id, index] { end(batch, index); });
+}
+
+/// While one of its nodes stands still nothing moves; then it goes on where it was.
+void DataPlane::halt(const Live& live, Flow& flow) const {
+  const Fault& fault = scenario_.fault;
+  const Time from = Time(fault.at), until = from + fault.lasts;
+  if (fault.kind != Kind::hiccup || !fault.halts || !touches(live, flow, fault.node) || flow.begin >= until)
+    return;
+  const Ns pause = until - std::max(from, flow.begin);
+  const auto later = [&](Time when) { return when > from ? when + pause : when; };
+  const Time warmed = flow.begin + flow.warm;
+  for (Ns& done : flow.done)
+    done = later(warmed + done) - later(warmed);
+  flow.warm = later(warmed) - flow.begin;
+  flow.end = later(flow.end);
 }
 
 void DataPlane::end(std::uint32_t batch, std::size_t index) {

@@ -49,6 +49,7 @@ class DataPlane {
 
   void start(Live& live, std::size_t flow);
   void end(std::uint32_t batch, std::size_t flow);
+  void halt(const Live& live, Flow& flow) const;
   void leave(Live& live, std::uint32_t node);
   [[nodiscard]] bool touches(const Live& live, const Flow& flow, std::uint32_t node) const;
   [[nodiscard]] double seconds(const Live& live, const Flow& flow) const;

@@ -42,6 +42,7 @@ void draw_fault(Scenario& scenario, Dice& dice) {
       break;
     case Kind::hiccup:
       fault.lasts = dice.time(milliseconds(20), milliseconds(2'000));
+      fault.halts = Dice(~scenario.seed).chance(0.5);  // of its own: all else stays what the seed says
       break;
     case Kind::hang_run:
     case Kind::die_run:
@@ -128,13 +129,13 @@ double Scenario::path(Rank from, Rank to) const {
 std::string Scenario::describe() const {
   return fmt::format(
       "seed {}: {} nodes, {} rails of {}, latency {} us, noise {:.1f} %, min {}: {} at n{}{} "
-      "(factor {:.2f}, at {}, call {}, lasts {}){}{}",
+      "(factor {:.2f}, at {}, call {}, lasts {}{}){}{}",
       seed, nodes, rails, format_rate({rate}), latency.count() / 1000, noise * 100,
       policy.min ? format_rate(*policy.min) : "none", name(fault.kind), fault.node + 1,
       fault.kind == Kind::slow_link || fault.kind == Kind::two_slow ? fmt::format(" and n{}", fault.other + 1)
                                                                     : "",
       fault.factor, format_duration(fault.at), fault.call, format_duration(fault.lasts),
-      strangers ? ", strangers" : "", wire ? ", over the wire" : "");
+      fault.halts ? ", data too" : "", strangers ? ", strangers" : "", wire ? ", over the wire" : "");
 }
 
 }  // namespace netcheck::sim

@@ -21,7 +21,7 @@ enum class Kind : std::uint8_t {
   absent,     ///< its prolog never comes
   crash,      ///< the probe dies at a time
   freeze,     ///< the probe is stopped at a time, for good
-  hiccup,     ///< the probe is stopped for a while
+  hiccup,     ///< the probe is stopped for a while; see Fault::halts
   cut_data,   ///< no data in or out from a time on; the control channel lives
   cut_all,    ///< neither data nor control
   hang_open,  ///< the fabric process hangs in open, …
@@ -53,6 +53,7 @@ struct Fault {
   double factor = 1;        ///< slow: what is left of the rate
   Ns at{};                  ///< since the leader's start
   Ns lasts{};               ///< hiccup
+  bool halts = false;       ///< hiccup: the whole node stood still, its data too
   std::uint32_t call = 1;   ///< hang, die, refuse: the how-manieth call of its kind
 };
 

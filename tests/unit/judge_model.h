@@ -30,6 +30,7 @@ struct Network {
   std::optional<std::pair<std::size_t, std::uint32_t>> dies;  ///< (step, node): its fabric process ends
   std::optional<std::pair<std::size_t, std::uint32_t>> cut;   ///< (step, node): its data path ends
   std::map<std::uint32_t, std::uint64_t> wrong;               ///< node → elements
+  std::map<std::size_t, double> moments;  ///< step → part of the rate of everything in it: a slow moment
   std::mt19937_64 random{1};
 
   [[nodiscard]] static double part(const auto& parts, const auto& key) {
@@ -43,6 +44,7 @@ struct Network {
     double value =
         rate * std::min(part(transmit, End{from.node, from.lane}), part(receive, End{to.node, to.lane}));
     value = std::min(value, rate * part(links, Way{from.node, to.node, from.lane}));
+    value *= part(moments, step);
     if (noise > 0) value *= std::max(0.05, 1 + noise * std::normal_distribution<double>()(random));
     return value;
   }

@@ -78,7 +78,7 @@ TEST(Noise, OverWholeChecksBlamesNobodyAndEnds) {
     plan.thresholds.min = Rate{1e13};  // a wish that no network meets: the rounds run
     const auto played = model::play(plan, {.noise = 0.10, .random = std::mt19937_64(seed)});
     const Verdict verdict = decide(plan, played.history);
-    ASSERT_EQ(name(verdict), "fail") << "seed " << seed;
+    ASSERT_EQ(name(verdict), "fail") << "seed " << seed << line(verdict, plan, played.elapsed);
     ASSERT_THAT(model::named(verdict, plan), IsEmpty())
         << "seed " << seed << line(verdict, plan, played.elapsed);
     ASSERT_FALSE(played.late) << "seed " << seed;
