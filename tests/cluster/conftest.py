@@ -173,9 +173,9 @@ class Cluster:
         that a test can break something there however fast the check is. It goes on when the block ends. Where the machine was
         too busy for us to see the middle, another job is taken."""
         for _ in range(5):
+            before = self.sent("n1")
             job = self.sbatch(*options, **kwargs)
             probe = self.appears("n1", r"netcheck probe")
-            before = self.sent("n1")
             if self.stop_amid(probe, before):
                 break
             job.wait(timeout=90)
