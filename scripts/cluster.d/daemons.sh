@@ -4,6 +4,8 @@
 # Each runs in the foreground mode of its program below its node's first process, with its output in
 # logs/NODE.DAEMON.log and its pid, as the node counts, in the node's /run/daemons/DAEMON.pid.
 
+readonly kDatabase=/run/mysqld/db
+
 # What every node runs, and what the controller runs besides, in the order of starting.
 daemons_of() { if [[ $1 == ctl ]]; then echo munged mariadbd slurmdbd slurmctld; else echo munged slurmd; fi; }
 
@@ -13,8 +15,9 @@ command_of() {
     munged) printf '%s\n' setpriv --reuid=munge --regid=munge --init-groups munged --foreground \
       --num-threads=2 --key-file=/run/node/munge/munge.key --seed-file=/run/node/munge/seed \
       --pid-file=/run/munge/munged.pid --socket=/run/munge/munge.socket.2 ;;
-    # Small, and careless of a power cut: the database lives no longer than the cluster.
-    mariadbd) printf '%s\n' mariadbd --no-defaults --user=mysql --datadir=/run/cluster/db \
+    # Small, and careless of a power cut: the database lives no longer than the cluster. In the node's /run, which
+    # is memory: to make it and to start slurmctld is mostly waiting for a disk to say that all is written.
+    mariadbd) printf '%s\n' mariadbd --no-defaults --user=mysql --datadir="$kDatabase" \
       --socket=/run/mysqld/mysqld.sock --pid-file=/run/mysqld/mysqld.pid --skip-networking \
       --init-file=/run/cluster/state/accounting.sql --innodb-buffer-pool-size=32M \
       --innodb-log-file-size=8M --innodb-flush-log-at-trx-commit=0 --innodb-doublewrite=0 \
@@ -115,8 +118,8 @@ restart_slurmd() {
 start_accounting() {
   local log
   log=$(log_of ctl mariadbd)
-  if [[ ! -d $dir/db/mysql ]]; then
-    inside ctl timeout 120 mariadb-install-db --no-defaults --user=mysql --datadir=/run/cluster/db \
+  if ! inside ctl test -d "$kDatabase/mysql"; then
+    inside ctl timeout 120 mariadb-install-db --no-defaults --user=mysql --datadir="$kDatabase" \
       --skip-test-db --auth-root-authentication-method=socket --innodb-log-file-size=8M >>"$log" 2>&1 || {
       say "mariadb-install-db failed; see $log"
       return 1

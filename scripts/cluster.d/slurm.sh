@@ -50,7 +50,7 @@ write_slurm() {
 SlurmUser=slurm
 AuthType=auth/munge
 CredType=cred/munge
-StateSaveLocation=/run/cluster/nodes/ctl/slurmctld
+StateSaveLocation=/run/slurm/state
 SlurmdSpoolDir=/run/node/spool
 SlurmctldPidFile=/run/slurm/slurmctld.pid
 SlurmdPidFile=/run/slurm/slurmd.pid
@@ -141,17 +141,13 @@ set_key() {
 
 write_all() {
   local node
-  mkdir -p -- "$dir"/{state,logs,home,db,nodes/fabric}
+  mkdir -p -- "$dir"/{state,logs,home,nodes/fabric}
   chmod 0755 -- "$dir"/{state,logs,home,nodes,nodes/fabric}
   (umask 077 && head -c 1024 /dev/urandom >"$dir/state/munge.key")
   write_etc
   write_accounts
   write_slurm
   for node in ctl "${node_list[@]}"; do write_node "$node"; done
-  mkdir -p -- "$dir/nodes/ctl/slurmctld"
-  chown slurm:slurm -- "$dir/nodes/ctl/slurmctld"
-  chown mysql:mysql -- "$dir/db"
-  chmod 0700 -- "$dir/db"
   cat >"$dir/state/accounting.sql" <<'END'
 CREATE DATABASE IF NOT EXISTS slurm_acct_db;
 CREATE USER IF NOT EXISTS slurm@localhost IDENTIFIED VIA unix_socket;
