@@ -41,8 +41,8 @@ Fault fault_of(const Standings& standings, std::uint32_t node, std::uint32_t lan
   const Standing& transmit = standings.of(node, Direction::transmit, lane);
   const Standing& receive = standings.of(node, Direction::receive, lane);
   Fault fault{.transmit = transmit.word == Word::isolated, .receive = receive.word == Word::isolated};
-  if (fault.transmit) fault.best = transmit.best;
-  if (fault.receive) fault.best = std::max(fault.best, receive.best);
+  if (fault.transmit) fault.best = transmit.average;
+  if (fault.receive) fault.best = std::max(fault.best, receive.average);
   return fault;
 }
 
@@ -103,13 +103,13 @@ void name_links(const Standings& standings, const std::vector<const Path*>& link
                     .isolated = false};
     if (lanes.size() == standings.lanes()) {
       for (const Path* link : lanes)
-        culprit.measured = std::max(culprit.measured, Rate{link->best});
+        culprit.measured = std::max(culprit.measured, Rate{link->average});
       culprits.push_back(culprit);
       continue;
     }
     for (const Path* link : lanes) {
       culprit.lane = link->lane;
-      culprit.measured = {link->best};
+      culprit.measured = {link->average};
       culprits.push_back(culprit);
     }
   }
@@ -186,7 +186,7 @@ std::string unresolved(const Plan& plan, const Standings& standings) {
   else
     side = fmt::format("{}'s receive or the way between", to);
   return fmt::format("{}>{} slow{} ({}): {}", from, to, on_rail(plan, worst->from, worst->lane),
-                     format_rate({worst->best}), side);
+                     format_rate({worst->average}), side);
 }
 
 /// Median and τ of the first rail of the largest class: what most of the figures were held against.

@@ -17,10 +17,11 @@ struct EdgeFigure {
   Rank from, to;
   std::uint32_t round = 0;  ///< 0-based blame round
   std::optional<Rate>
-      rate;              ///< 0 when no byte came over a path known to work otherwise; nullopt: no evidence
-  bool alone = false;    ///< measured with nothing else running
-  bool partial = false;  ///< it did not end in time: bytes received until then over that time
-  Ns timed{};            ///< what the figure rests on; 0: not said. A brief one exonerates but accuses nobody
+      rate;  ///< 0 when no byte came over a path known to work otherwise; nullopt: no evidence
+  std::optional<Rate> average;  ///< all bytes over all the time: beside a name. nullopt: as `rate`
+  bool alone = false;           ///< measured with nothing else running
+  bool partial = false;         ///< it did not end in time: bytes received until then over that time
+  Ns timed{};  ///< what the figure rests on; 0: not said. A brief one exonerates but accuses nobody
 };
 
 /// All edges of a history's blame steps, decided: zero or no evidence.

@@ -42,8 +42,8 @@ EdgeFigure read_edge(const Reading& reading, const Edge& edge, const Done& done,
       return figure;
   const Sample* sample = reading.samples[edge.to];
   if (sample != nullptr && complete(*sample, *reading.batch)) {
-    const auto time = rank_time(*sample);
-    if (time) figure.rate = alg_bandwidth(reading.batch->bytes, *time);
+    if (const auto time = transfer_time(*sample)) figure.rate = alg_bandwidth(reading.batch->bytes, *time);
+    if (const auto mean = mean_time(*sample)) figure.average = alg_bandwidth(reading.batch->bytes, *mean);
     figure.timed = sample->done.back();
     return figure;
   }

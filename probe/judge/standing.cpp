@@ -20,8 +20,10 @@ namespace {
 constexpr double kDeviations = 6, kFewEdges = 30, kOwnNoise = 0.02;
 /// A lone edge is slow when it is below this part of the median.
 constexpr double kVerySlow = 0.4;
-/// A figure over less accuses nobody: latency and one late wake-up weigh too much. A slow edge takes long.
-constexpr Ns kTooShort = std::chrono::milliseconds(5);
+/// A figure over less accuses nobody, and counts for nothing beside a longer one of the same way: latency and
+/// one late wake-up weigh too much, and with what a shaper lets through at once (2 ms at the link's rate) 3
+/// ms have read 1.4 times the rate. A slow edge takes long.
+constexpr Ns kTooShort = std::chrono::milliseconds(10);
 
 Direction opposite(Direction way) {
   return way == Direction::transmit ? Direction::receive : Direction::transmit;
@@ -71,8 +73,12 @@ void Standings::merge(const std::vector<EdgeFigure>& edges) {
     path.from = edge.from.node;
     path.to = edge.to.node;
     path.lane = edge.from.lane;
+    const bool lasting = edge.partial || edge.timed == Ns::zero() || edge.timed >= kTooShort;
+    if (path.lasting && !lasting) continue;
+    if (lasting && !path.lasting) path.best = path.average = 0;  // what was brief has had its say
+    path.lasting = lasting;
     path.best = std::max(path.best, rate);
-    path.lasting = path.lasting || edge.partial || edge.timed == Ns::zero() || edge.timed >= kTooShort;
+    path.average = std::max(path.average, edge.average.value_or(*edge.rate).bits_per_second);
     double& kind = edge.alone ? path.alone : path.together;
     kind = std::max(kind, rate);
   }
@@ -161,6 +167,7 @@ void Standings::set_scores(const std::function<bool(const Path&)>& of_interest) 
   const auto score = [this](std::uint32_t node, Direction way, const Path& path) {
     Standing& standing = standings_[slot(node, way, path.lane)];
     standing.best = std::max(standing.best, path.best);
+    standing.average = std::max(standing.average, path.average);
     standing.word = Word::slow;  // until set_words
   };
   for (const Path& path : paths_) {

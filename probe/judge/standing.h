@@ -20,7 +20,8 @@ namespace netcheck::judge {
 struct Path {
   std::uint32_t from = 0, to = 0;
   std::uint16_t lane = 0;
-  double best = 0;       ///< of all its measurements
+  double best = 0;       ///< of all its measurements; of those that lasted, where there are any
+  double average = 0;    ///< the same of all bytes over all the time: what is told
   double together = -1;  ///< best while others ran; -1: never
   bool lasting = false;  ///< some figure rests on more than a moment: it may accuse
   double alone = -1;     ///< best with nothing else running; -1: never
@@ -35,7 +36,8 @@ enum class Word : std::uint8_t {
 
 struct Standing {
   Word word = Word::unknown;
-  double best = 0;  ///< bits/s
+  double best = 0;     ///< bits/s
+  double average = 0;  ///< best of its ways' averages: what is told
 };
 
 /// What an edge of one class of hardware on one rail is held against. bits/s.

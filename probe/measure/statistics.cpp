@@ -27,6 +27,10 @@ std::vector<double> differences(const Sample& sample) {
   return values;
 }
 
+/// A mean above this many medians is no mean of operations that are alike. Its inverse is the part of the
+/// median below which a node counts as slow: one late moment makes nobody slow.
+constexpr double kStoodStill = 1.25;
+
 Ns rounded(double nanoseconds) {
   return Ns{std::llround(nanoseconds)};
 }
@@ -63,6 +67,23 @@ Result<Ns> rank_time(const Sample& sample) {
   if (time <= Ns::zero())
     return fail("time", fmt::format("rank {}", sample.rank), "its operations took no time at all");
   return time;
+}
+
+Result<Ns> mean_time(const Sample& sample) {
+  if (sample.done.empty()) return no_samples(sample);
+  const Ns time =
+      rounded(static_cast<double>(sample.done.back().count()) / static_cast<double>(sample.done.size()));
+  if (time <= Ns::zero())
+    return fail("time", fmt::format("rank {}", sample.rank), "its operations took no time at all");
+  return time;
+}
+
+Result<Ns> transfer_time(const Sample& sample) {
+  auto mean = mean_time(sample);
+  const auto middle = rank_time(sample);
+  const bool alike =
+      !middle || static_cast<double>(mean->count()) <= kStoodStill * static_cast<double>(middle->count());
+  return alike ? mean : middle;
 }
 
 Result<Ns> operation_time(const std::vector<Sample>& samples) {

@@ -20,6 +20,14 @@ namespace netcheck {
 /// takes no time.
 [[nodiscard]] Result<Ns> rank_time(const Sample& sample);
 
+/// A transfer's time per operation, over all of them and the whole time since the barrier. Error as above.
+[[nodiscard]] Result<Ns> mean_time(const Sample& sample);
+
+/// The same, but rank_time() where the mean is more than a quarter above it: something stood still for a
+/// moment. Not rank_time() throughout: bytes arrive in segments of 64 KiB, so that of a few short operations
+/// the middle one reads up to a tenth too fast (docs/measurement.md).
+[[nodiscard]] Result<Ns> transfer_time(const Sample& sample);
+
 /// The operation's time: the maximum of the ranks' medians (docs/measurement.md says why not the median of
 /// maxima). Error naming the first rank without samples.
 [[nodiscard]] Result<Ns> operation_time(const std::vector<Sample>& samples);

@@ -25,6 +25,12 @@ def rank_time(done):
     return statistics.median(later - earlier for earlier, later in zip(done, done[1:])) if len(done) > 1 else done[0]
 
 
+def transfer_time(done):
+    """Mean of a transfer's operations since the barrier; the median where something stood still, so that the mean is over 1.25 of it; ns."""
+    mean = done[-1] / len(done)
+    return mean if mean <= 1.25 * rank_time(done) else rank_time(done)
+
+
 def steps(record):
     """(step, teams by id, samples by (batch, rank)) of each measured step of a leader's record."""
     teams = {}
@@ -41,18 +47,18 @@ def steps(record):
 
 
 def edges(record):
-    """One-way figures by (from, to) node names, bits/s: of each, the best of its measurements, as the judge takes it."""
+    """One-way figures by (from, to) node names, bits/s: of each the best of the measurements that lasted 10 ms, as the judge takes it."""
     names = record["nodes"]
     best = {}
     for step, teams, samples in steps(record):
         for batch in step["batches"]:
             for sender, receiver in batch["edges"]:
                 done = samples.get((batch["id"], receiver), {}).get("done") or []
-                if len(done) != batch["iterations"]:
+                if len(done) != batch["iterations"] or done[-1] < 10e6:
                     continue
                 ranks = teams[batch["team"]]
                 pair = names[ranks[sender][0]], names[ranks[receiver][0]]
-                rate = batch["bytes"] * 8e9 / rank_time(done)
+                rate = batch["bytes"] * 8e9 / transfer_time(done)
                 best[pair] = max(rate, best.get(pair, 0))
     return best
 

@@ -91,6 +91,27 @@ TEST(Blame, MeasuredIsTheBestEdge) {
   EXPECT_THAT(names(plan, decode(plan, all)), ElementsAre("n0(tx: 120.0Mbps)"));
 }
 
+TEST(Blame, TellsAllBytesOverAllTheTimeBesideAName) {
+  // A burst made the operations of n0 look faster than they came: it is slow all the same, and 95 Mb/s is
+  // told.
+  const Plan plan = plan_for(4);
+  auto all = edges(
+      kFour, [](auto from, auto) { return from == 0; }, 0, 2 * kSlow);
+  for (EdgeFigure& edge : all)
+    if (edge.from.node == 0) edge.average = Rate{kSlow};
+  EXPECT_THAT(names(plan, decode(plan, all)), ElementsAre("n0(tx: 95.0Mbps)"));
+}
+
+TEST(Blame, ABriefFigureCountsForNothingBesideALongerOne) {
+  // As recorded: 120 KB came in 3 ms, some of it at once, at 25 times the link's rate, which is measured
+  // again.
+  const Plan plan = plan_for(4);
+  auto all = edges(kFour, [](auto, auto to) { return to == 2; });
+  all.push_back({.from = {0, 0}, .to = {1, 0}, .rate = Rate{24e9}, .timed = std::chrono::milliseconds(3)});
+  all.insert(all.begin(), all.back());
+  EXPECT_THAT(names(plan, decode(plan, all)), ElementsAre("n2(rx: 95.0Mbps)"));
+}
+
 TEST(Blame, NamesOneRailOfTwo) {
   const Plan plan = plan_for(4, 2);
   auto all = edges(

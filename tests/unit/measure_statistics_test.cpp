@@ -53,6 +53,37 @@ TEST(RankTime, RefusesNoSamplesAndNoTimeInsteadOfSayingZero) {
   EXPECT_FALSE(rank_time(sample(0, {0})));
 }
 
+TEST(TransferTime, IsOverAllBytesAndAllTheTime) {
+  // 476,672 bytes, four times, at 200 Mb/s, where 191.2 are payload, as recorded: they came in segments of
+  // 65,160 bytes, 2.72 ms each, so an operation took seven of them or eight. 79.74 ms / 4 = 19.935 ms: 191.3
+  // Mb/s. The median of the differences, 19.09 ms, would read 199.8.
+  const auto received = sample(0, {21'780'000, 40'870'000, 59'930'000, 79'740'000});
+  EXPECT_EQ(*transfer_time(received), Ns{19'935'000});
+  EXPECT_EQ(*mean_time(received), Ns{19'935'000});
+}
+
+TEST(TransferTime, IsTheMedianWhereSomethingStoodStill) {
+  // 10 10 10 10, and 20 late: 60 / 4 = 15 is 1.5 medians. 5 late: 45 / 4 = 11.25, within 1.25.
+  EXPECT_EQ(*transfer_time(sample(0, {10, 20, 30, 60})), Ns{10});
+  EXPECT_EQ(*mean_time(sample(0, {10, 20, 30, 60})), Ns{15});
+  EXPECT_EQ(*transfer_time(sample(0, {1000, 2000, 3000, 4500})), Ns{1125});
+}
+
+TEST(TransferTime, CountsWhatTcpRecoveredInABurst) {
+  // Behind a receive shaper of 200 Mb/s that drops, as recorded: 2,447,808 bytes each in 144.26 82.06 80.68
+  // 102.12 ms. In all 409.12 ms: 191.5 Mb/s, the link's. The median, 82.06, would read 238.6.
+  EXPECT_EQ(*transfer_time(sample(0, {144'260, 226'320, 307'000, 409'120})), Ns{102'280});
+}
+
+TEST(TransferTime, RefusesNoSamplesAndNoTime) {
+  for (const auto& time :
+       {transfer_time(sample(4, {})), mean_time(sample(4, {0})), transfer_time(sample(4, {0, 0}))}) {
+    ASSERT_FALSE(time);
+    EXPECT_EQ(time.error().subject, "rank 4");
+  }
+  EXPECT_EQ(*transfer_time(sample(0, {42})), Ns{42});
+}
+
 TEST(OperationTime, IsTheSlowestRanksMedian) {
   EXPECT_EQ(*operation_time({sample(0, {5, 15, 25}), sample(1, {5, 35, 65}), sample(2, {5, 10, 15})}),
             Ns{30});
