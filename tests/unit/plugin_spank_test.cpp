@@ -121,7 +121,8 @@ class Spank : public testing::Test {
     folder_ = ::mkdtemp(pattern.data());
     std::filesystem::create_directory(folder_ / "notices");
     program_ = folder_ / "program";
-    std::ofstream(program_) << "#!/bin/sh\nprintf '%s' \"$4\" >" << (folder_ / "request").string() << "\n";
+    std::ofstream(program_) << "#!/bin/sh\nshift $(($# - 1)); printf '%s' \"$1\" >"
+                            << (folder_ / "request").string() << "\n";
     ::chmod(program_.c_str(), 0755);
     arguments_ = {"run_directory=" + folder_.string(), "program=" + program_.string()};
   }
