@@ -80,6 +80,7 @@ Result<Ns> mean_time(const Sample& sample) {
 
 Result<Ns> transfer_time(const Sample& sample) {
   auto mean = mean_time(sample);
+  if (!mean) return mean;
   const auto middle = rank_time(sample);
   const bool alike =
       !middle || static_cast<double>(mean->count()) <= kStoodStill * static_cast<double>(middle->count());
