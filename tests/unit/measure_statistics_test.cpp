@@ -76,8 +76,8 @@ TEST(TransferTime, CountsWhatTcpRecoveredInABurst) {
 }
 
 TEST(TransferTime, RefusesNoSamplesAndNoTime) {
-  for (const auto& time :
-       {transfer_time(sample(4, {})), mean_time(sample(4, {0})), transfer_time(sample(4, {0, 0}))}) {
+  for (const auto& time : {transfer_time(sample(4, {})), mean_time(sample(4, {0})),
+                           transfer_time(sample(4, {0, 0})), transfer_time(sample(4, {0, 0, 1}))}) {
     ASSERT_FALSE(time);
     EXPECT_EQ(time.error().subject, "rank 4");
   }
