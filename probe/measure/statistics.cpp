@@ -30,6 +30,9 @@ std::vector<double> differences(const Sample& sample) {
 /// A mean above this many medians is no mean of operations that are alike. Its inverse is the part of the
 /// median below which a node counts as slow: one late moment makes nobody slow.
 constexpr double kStoodStill = 1.25;
+/// An operation of less than this part of the median had been waiting when its turn came: the bytes were
+/// there, and only the reader was late. Then the median reads too fast, and the mean is the truth.
+constexpr double kCaughtUp = 0.5;
 
 Ns rounded(double nanoseconds) {
   return Ns{std::llround(nanoseconds)};
@@ -80,11 +83,12 @@ Result<Ns> mean_time(const Sample& sample) {
 
 Result<Ns> transfer_time(const Sample& sample) {
   auto mean = mean_time(sample);
-  if (!mean) return mean;
   const auto middle = rank_time(sample);
-  const bool alike =
-      !middle || static_cast<double>(mean->count()) <= kStoodStill * static_cast<double>(middle->count());
-  return alike ? mean : middle;
+  if (!mean || !middle) return mean;
+  const auto median_ns = static_cast<double>(middle->count());
+  const bool stood_still = static_cast<double>(mean->count()) > kStoodStill * median_ns;
+  const bool caught_up = std::ranges::min(differences(sample)) < kCaughtUp * median_ns;
+  return stood_still && !caught_up ? middle : mean;
 }
 
 Result<Ns> operation_time(const std::vector<Sample>& samples) {

@@ -23,9 +23,10 @@ namespace netcheck {
 /// A transfer's time per operation, over all of them and the whole time since the barrier. Error as above.
 [[nodiscard]] Result<Ns> mean_time(const Sample& sample);
 
-/// The same, but rank_time() where the mean is more than a quarter above it: something stood still for a
-/// moment. Not rank_time() throughout: bytes arrive in segments of 64 KiB, so that of a few short operations
-/// the middle one reads up to a tenth too fast (docs/measurement.md).
+/// The same, but rank_time() where the mean is more than a quarter above it, something having stood still for
+/// a moment, and no operation was over at once, as those are that wait for a reader who is late. Not
+/// rank_time() throughout: bytes arrive in segments of 64 KiB, so that of a few short operations the middle
+/// one reads up to a tenth too fast (docs/measurement.md).
 [[nodiscard]] Result<Ns> transfer_time(const Sample& sample);
 
 /// The operation's time: the maximum of the ranks' medians (docs/measurement.md says why not the median of

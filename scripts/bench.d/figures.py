@@ -26,9 +26,10 @@ def rank_time(done):
 
 
 def transfer_time(done):
-    """Mean of a transfer's operations since the barrier; the median where something stood still, so that the mean is over 1.25 of it; ns."""
-    mean = done[-1] / len(done)
-    return mean if mean <= 1.25 * rank_time(done) else rank_time(done)
+    """Mean of a transfer's operations since the barrier; the median where that is under mean / 1.25 and no operation took less than half of it; ns."""
+    mean, middle = done[-1] / len(done), rank_time(done)
+    caught_up = any(later - earlier < middle / 2 for earlier, later in zip(done, done[1:]))
+    return middle if mean > 1.25 * middle and not caught_up else mean
 
 
 def steps(record):

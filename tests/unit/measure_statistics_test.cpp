@@ -69,6 +69,12 @@ TEST(TransferTime, IsTheMedianWhereSomethingStoodStill) {
   EXPECT_EQ(*transfer_time(sample(0, {1000, 2000, 3000, 4500})), Ns{1125});
 }
 
+TEST(TransferTime, IsNotTheMedianWhereTheReaderWasLate) {
+  // As recorded at 1 Gb/s: 434,816 bytes each in 4.89 7.97 0.07 1.60 ms. In all 14.53 ms: 957.6 Mb/s, the
+  // link's. The median, 1.60, would read 2,174.
+  EXPECT_EQ(*transfer_time(sample(0, {4'890'000, 12'860'000, 12'930'000, 14'530'000})), Ns{3'632'500});
+}
+
 TEST(TransferTime, CountsWhatTcpRecoveredInABurst) {
   // Behind a receive shaper of 200 Mb/s that drops, as recorded: 2,447,808 bytes each in 144.26 82.06 80.68
   // 102.12 ms. In all 409.12 ms: 191.5 Mb/s, the link's. The median, 82.06, would read 238.6.
