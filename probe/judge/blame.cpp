@@ -7,7 +7,6 @@
 #include <map>
 
 #include "judge/matching.h"
-#include "judge/names.h"
 #include "judge/script.h"
 #include "judge/standing.h"
 
@@ -16,6 +15,11 @@ namespace {
 
 /// More slow links than this beside nodes that are all fine are no broken cables but shared uplinks.
 constexpr std::size_t kFewLinks = 2;
+
+/// Node names are at most 64 characters in a clause: Slurm's own limit for a hostname.
+std::string node_name(const Plan& plan, std::uint32_t node) {
+  return printable(plan.nodes[node].name, 64);
+}
 
 /// "" for the only rail, else " on eth1".
 std::string on_rail(const Plan& plan, std::uint32_t node, std::uint32_t lane) {
@@ -81,11 +85,19 @@ bool cleared(const Standings& standings, const Path& path) {
          standings.of(path.to, Direction::receive, path.lane).word == Word::good;
 }
 
+/// It is far slower than what exonerates its nodes: a node all of whose ways are alike, by chance some above
+/// the bar and some below, has no bad link.
+bool stands_out(const Standings& standings, const Path& path) {
+  return path.best <= kVerySlow * std::min(standings.of(path.from, Direction::transmit, path.lane).best,
+                                           standings.of(path.to, Direction::receive, path.lane).best);
+}
+
 /// Slow ways between nodes that are both fine with others.
 std::vector<const Path*> slow_links(const Standings& standings) {
   std::vector<const Path*> links;
   for (const Path& path : standings.paths())
-    if (standings.very_slow(path) && cleared(standings, path)) links.push_back(&path);
+    if (standings.very_slow(path) && cleared(standings, path) && stands_out(standings, path))
+      links.push_back(&path);
   return links;
 }
 
@@ -115,13 +127,24 @@ void name_links(const Standings& standings, const std::vector<const Path*>& link
   }
 }
 
-/// A way that was slow while others ran and is fine with nothing else running.
-const Path* fine_alone(const Standings& standings) {
+/// A way that was slow while others ran and is fine with nothing else running. With `carried` bytes among the
+/// others it has to share; with none it was not there for a while, whoever else was running.
+const Path* fine_alone(const Standings& standings, bool carried) {
   for (const Path& path : standings.paths())
-    if (path.alone >= 0 && path.together >= 0 && standings.slow(path, path.together) &&
-        !standings.slow(path, path.alone) && path.alone > 1.5 * path.together)
+    if (path.alone >= 0 && path.together >= 0 && (path.together > 0) == carried &&
+        standings.slow(path, path.together) && !standings.slow(path, path.alone) &&
+        path.alone > 1.5 * path.together)
       return &path;
   return nullptr;
+}
+
+/// Zero is a finding where others carry bytes at the time. With two nodes there are no others: that the gate
+/// brought some is all there can be.
+void set_silence(const Plan& plan, const Standings& standings, Blame& blame) {
+  const auto& paths = standings.paths();
+  const bool some = std::ranges::any_of(paths, [](const Path& path) { return path.best > 0; });
+  blame.silent = !some && plan.nodes.size() > 2;
+  blame.dead = !blame.silent && std::ranges::any_of(paths, [](const Path& path) { return path.best <= 0; });
 }
 
 /// A rail on which most scores are below the site's floor, or nothing arrives. Scores and not edges: one node
@@ -213,10 +236,14 @@ Blame decode(const Plan& plan, const std::vector<EdgeFigure>& edges, double frac
   const Standings standings(plan, edges, fraction);
   if (standings.paths().empty()) return blame;
   set_bar(standings, blame);
+  set_silence(plan, standings, blame);
   blame.found =
       std::ranges::any_of(standings.paths(), [&](const Path& path) { return standings.slow(path); });
-  const Path* collided = fine_alone(standings);
-  if (collided != nullptr) {
+  if (blame.silent) {
+    blame.explanation = "no bytes came over any way";
+    return blame;
+  }
+  if (const Path* collided = fine_alone(standings, true)) {
     blame.found = true;
     blame.oversubscribed = true;
     blame.explanation =
@@ -241,8 +268,15 @@ Blame decode(const Plan& plan, const std::vector<EdgeFigure>& edges, double frac
   } else {
     name_links(standings, links, blame.culprits);
   }
-  if (blame.culprits.empty() && blame.explanation.empty()) blame.explanation = unresolved(plan, standings);
-  if (blame.culprits.empty() && blame.explanation.empty())
+  if (!blame.culprits.empty() || !blame.explanation.empty()) return blame;
+  blame.explanation = unresolved(plan, standings);
+  const Path* comes_and_goes = fine_alone(standings, false);
+  if (blame.explanation.empty() && comes_and_goes != nullptr)
+    blame.explanation =
+        fmt::format("{}>{} comes and goes: it carried nothing for a while, and {} later",
+                    node_name(plan, comes_and_goes->from), node_name(plan, comes_and_goes->to),
+                    format_rate({comes_and_goes->alone}));
+  if (blame.explanation.empty())
     blame.explanation =
         fmt::format("no node stands out: one way, per rail, the median is {}", format_rate(blame.median));
   return blame;

@@ -18,8 +18,6 @@ namespace {
 /// partners in 10,000 checks of 3 to 16 nodes (tests/unit/judge_noise_test.cpp); idle links, which differ by
 /// 1–2 %, leave τ at 0.8 of the median, or just below it with three or four nodes.
 constexpr double kDeviations = 6, kFewEdges = 30, kOwnNoise = 0.02;
-/// A lone edge is slow when it is below this part of the median.
-constexpr double kVerySlow = 0.4;
 /// A figure over less accuses nobody, and counts for nothing beside a longer one of the same way: latency and
 /// one late wake-up weigh too much, and with what a shaper lets through at once (2 ms at the link's rate) 3
 /// ms have read 1.4 times the rate. A slow edge takes long.
@@ -70,12 +68,12 @@ void Standings::merge(const std::vector<EdgeFigure>& edges) {
     if (!edge.rate) continue;
     const double rate = edge.rate->bits_per_second;
     Path& path = merged[{edge.from.node, edge.to.node, edge.from.lane}];
+    const bool lasting = edge.partial || edge.timed == Ns::zero() || edge.timed >= kTooShort;
+    if (path.lasting && !lasting) continue;
+    if (lasting && !path.lasting) path = {};  // what was brief has had its say
     path.from = edge.from.node;
     path.to = edge.to.node;
     path.lane = edge.from.lane;
-    const bool lasting = edge.partial || edge.timed == Ns::zero() || edge.timed >= kTooShort;
-    if (path.lasting && !lasting) continue;
-    if (lasting && !path.lasting) path.best = path.average = 0;  // what was brief has had its say
     path.lasting = lasting;
     path.best = std::max(path.best, rate);
     path.average = std::max(path.average, edge.average.value_or(*edge.rate).bits_per_second);

@@ -16,6 +16,9 @@
 
 namespace netcheck::judge {
 
+/// A lone edge is slow when it is below this part of the median, and of what exonerates its nodes.
+inline constexpr double kVerySlow = 0.4;
+
 /// One way between two nodes on one rail, all its measurements together. bits/s.
 struct Path {
   std::uint32_t from = 0, to = 0;

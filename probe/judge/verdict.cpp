@@ -6,14 +6,21 @@
 
 #include <algorithm>
 
+#include "contract/job.h"
 #include "judge/evidence.h"
 #include "judge/gate.h"
-#include "judge/names.h"
 #include "judge/script.h"
 #include "judge/standing.h"
 
 namespace netcheck::judge {
 namespace {
+
+constexpr std::size_t kNameBytes = 64, kReasonBytes = 240;
+
+std::string node_name(const Plan& plan, std::uint32_t node) {
+  if (node < plan.nodes.size()) return printable(plan.nodes[node].name, kNameBytes);
+  return fmt::format("node {}", node);
+}
 
 Phase phase_of(const Done& done) {
   const Form* form = form_of(done);
@@ -28,12 +35,15 @@ struct Evidence {
   std::optional<Figures> figures;
   std::vector<EdgeFigure> edges;
   Blame blame;
-  bool dead = false;  ///< a way between two nodes carried nothing whenever it was tried, others did
 };
 
+/// Without a figure from a batch that lasted there is none to show: a burst reads above the wire.
 Inconclusive inconclusive(const Evidence& evidence, Phase phase, std::string_view reason) {
-  return {
-      .phase = phase, .missing = {}, .reason = printable(reason, kReasonBytes), .figures = evidence.figures};
+  Inconclusive verdict{
+      .phase = phase, .missing = {}, .reason = printable(reason, kReasonBytes), .figures = {}};
+  const GateSize* best = evidence.gate.figure(0);
+  if (best != nullptr && best->lasting()) verdict.figures = evidence.figures;
+  return verdict;
 }
 
 Inconclusive missing_nodes(const Plan& plan, const History& history) {
@@ -58,12 +68,6 @@ std::optional<std::string> corrupt(const Plan& plan, const History& history) {
           return fmt::format("corrupt data: {} received {} wrong elements", node_name(plan, outcome.node),
                              sample.wrong);
   return std::nullopt;
-}
-
-bool some_path_dead(const Plan& plan, const std::vector<EdgeFigure>& edges) {
-  if (plan.nodes.empty() || rails(plan) == 0) return false;
-  const Standings standings(plan, edges, 1.0);
-  return std::ranges::any_of(standings.paths(), [](const Path& path) { return path.best <= 0; });
 }
 
 /// What a culprit's node can carry at most over all its rails in its bad direction; bits/s. Every collective
@@ -123,7 +127,7 @@ std::string fail_reason(const Evidence& evidence) {
 std::optional<Fail> proven_fail(const Evidence& evidence) {
   if (auto wrong = corrupt(evidence.plan, evidence.history))
     return Fail{.figures = evidence.figures, .blame = {}, .reason = printable(*wrong, kReasonBytes)};
-  if (evidence.dead)
+  if (evidence.blame.dead)
     return Fail{
         .figures = std::nullopt, .blame = evidence.blame, .reason = fail_reason(evidence), .dead = true};
   if ((below(evidence) && twice(evidence)) || below_by_capacity(evidence))
@@ -145,16 +149,31 @@ std::string trouble_words(Trouble trouble) {
   return "trouble";
 }
 
+/// Who broke a step, one node's words for all. A process that is gone or was refused comes before one that
+/// gives no sign of life: a healthy one is silent too, while its library connects to a peer that is not
+/// there. Of several silent ones nobody can tell which it is: all are listed.
+std::string who_broke(const Plan& plan, const Done& done) {
+  const NodeOutcome* first = broken(done);
+  std::vector<std::string> silent;
+  for (const NodeOutcome& outcome : done.outcomes) {
+    if (!outcome.trouble || is_evidence(*outcome.trouble)) continue;
+    if (*outcome.trouble == Trouble::child_silent)
+      silent.push_back(node_name(plan, outcome.node));
+    else if (*first->trouble == Trouble::child_silent)
+      first = &outcome;
+  }
+  const std::string detail = printable(first->detail, kReasonBytes);
+  std::string who = node_name(plan, first->node);
+  if (*first->trouble == Trouble::child_silent && silent.size() > 1)
+    who = fold_node_list(silent, kReasonBytes / 3) + ", one of them or the way between";
+  return fmt::format("{}: {}{}{}", who, trouble_words(*first->trouble), detail.empty() ? "" : ": ", detail);
+}
+
 /// The first trouble that was no evidence, with its phase.
 std::optional<Inconclusive> broken_step(const Evidence& evidence) {
-  for (const Done& done : evidence.history.done) {
-    const NodeOutcome* outcome = broken(done);
-    if (outcome == nullptr) continue;
-    const std::string detail = printable(outcome->detail, kReasonBytes);
-    return inconclusive(evidence, phase_of(done),
-                        fmt::format("{}: {}{}{}", node_name(evidence.plan, outcome->node),
-                                    trouble_words(*outcome->trouble), detail.empty() ? "" : ": ", detail));
-  }
+  for (const Done& done : evidence.history.done)
+    if (broken(done) != nullptr)
+      return inconclusive(evidence, phase_of(done), who_broke(evidence.plan, done));
   return std::nullopt;
 }
 
@@ -241,9 +260,10 @@ Verdict decide(const Plan& plan, const History& history) {
     evidence.gate = read_gate(plan, history);
     evidence.edges = edges_of(plan, history);
     evidence.blame = decode(plan, evidence.edges);
-    evidence.dead = some_path_dead(plan, evidence.edges);
   }
   if (auto fail = proven_fail(evidence)) return *fail;
+  if (evidence.gate.state == GateState::ended && evidence.blame.silent)
+    return inconclusive(evidence, Phase::blame, evidence.blame.explanation);
   // What broke after the gate had ended takes nothing from its figure.
   if (passed(evidence) && evidence.gate.state == GateState::ended) return pass(evidence);
   if (auto broke = broken_step(evidence)) return *broke;

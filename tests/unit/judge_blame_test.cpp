@@ -187,6 +187,47 @@ TEST(Blame, CallsItOversubscribedWhenASlowPairIsFineAlone) {
   EXPECT_THAT(blame.explanation, HasSubstr("n0>n2 slow with others (95.0Mbps), fine alone (950.0Mbps)"));
 }
 
+TEST(Blame, SaysThatAWayComesAndGoes) {
+  // Nothing at all among the others is no lack of room: the way was not there.
+  const Plan plan = plan_for(4);
+  auto all = edges(
+      kFour, [](auto from, auto to) { return from == 0 && to == 2; }, 0, 0);
+  all.push_back({.from = {0, 0}, .to = {2, 0}, .round = 2, .rate = Rate{kFine}, .alone = true});
+  const Blame blame = decode(plan, all);
+  EXPECT_FALSE(blame.oversubscribed || blame.dead || blame.fabric_wide);
+  EXPECT_THAT(blame.culprits, IsEmpty());
+  EXPECT_EQ(blame.explanation, "n0>n2 comes and goes: it carried nothing for a while, and 950.0Mbps later");
+}
+
+TEST(Blame, IsNobodysWhereNoWayCarriedAnything) {
+  const auto dead = edges(
+      kFour, [](auto, auto) { return true; }, 0, 0);
+  Blame blame = decode(plan_for(4), dead);
+  EXPECT_TRUE(blame.silent);
+  EXPECT_FALSE(blame.dead || blame.fabric_wide);
+  EXPECT_EQ(blame.explanation, "no bytes came over any way");
+  // One way that carried shows that bytes could come.
+  auto one = dead;
+  one.front().rate = Rate{kFine};
+  blame = decode(plan_for(4), one);
+  EXPECT_TRUE(blame.dead && !blame.silent);
+  // Two nodes have no others to compare with.
+  blame = decode(plan_for(2), edges(
+                                  {{0, 1}}, [](auto, auto) { return true; }, 0, 0));
+  EXPECT_TRUE(blame.dead && !blame.silent);
+}
+
+TEST(Blame, NamesNoLinkOfANodeWhoseWaysAreAllAlike) {
+  // Of four nodes n0 and n2 are slow: 180, and 160 from n0 to n1. The median of the scores is (180 + 950) / 2
+  // = 565, and two good edges leave a bar of 565 - 21 × 2 % of 950 = 166: by chance between the two ways of
+  // n0.
+  const Plan plan = plan_for(4);
+  auto all = edges(
+      kFour, [](auto from, auto to) { return from % 2 == 0 || to % 2 == 0; }, 0, 180e6);
+  all.front().rate = Rate{160e6};  // 0 → 1
+  EXPECT_THAT(names(plan, decode(plan, all)), IsEmpty());
+}
+
 TEST(Blame, TakesNoEvidenceForNoEvidence) {
   const Plan plan = plan_for(4);
   auto all = edges(kFour, [](auto, auto) { return false; });

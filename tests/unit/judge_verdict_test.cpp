@@ -108,6 +108,51 @@ TEST(Verdict, AsksADeadLinkAgainAndCallsADifferentAnswerNoFailure) {
   EXPECT_EQ(name(decide(plan, played.history)), "pass") << line(decide(plan, played.history), plan, Ns(0));
 }
 
+TEST(Verdict, IsInconclusiveWhenEveryWayFallsSilent) {
+  // The gate passes; in the rounds nothing arrives anywhere, and every process lives.
+  const Plan plan = plan_for(4);
+  History history = play(plan, {}).history;
+  for (Done& done : history.done) {
+    const auto* measure = std::get_if<Measure>(&done.step);
+    if (measure == nullptr || measure->phase != Phase::blame) continue;
+    for (NodeOutcome& outcome : done.outcomes) {
+      outcome.trouble = Trouble::no_bytes;
+      for (Sample& sample : outcome.samples)
+        sample = {.rank = sample.rank};
+    }
+  }
+  EXPECT_THAT(line(decide(plan, history), plan, Ns(0)), HasSubstr("netcheck=inconclusive phase=blame"));
+  EXPECT_THAT(line(decide(plan, history), plan, Ns(0)), HasSubstr("no bytes came over any way"));
+}
+
+TEST(Verdict, ShowsNoFigureOfASizeThatDidNotLast) {
+  // A process dies while the sizes are still small: what a burst carried is nothing to show.
+  const Plan plan = plan_for(4);
+  Network network;
+  network.dies = {3, 1};
+  const auto played = play(plan, network);
+  ASSERT_TRUE(figures_of(plan, played.history));
+  EXPECT_THAT(line(decide(plan, played.history), plan, Ns(0)), testing::Not(HasSubstr("busbw=")));
+}
+
+TEST(Verdict, TellsADeadProcessFromThoseThatWaitForIt) {
+  // A library that connects to a peer that is gone may block: its process is as silent as a hung one.
+  const Plan plan = plan_for(4);
+  Network network;
+  network.dies = {1, 2};
+  History history = play(plan, network).history;
+  Done& connect = history.done.back();
+  const auto at = [&](std::uint32_t node) -> NodeOutcome& {
+    return *std::ranges::find(connect.outcomes, node, &NodeOutcome::node);
+  };
+  at(0).trouble = at(3).trouble = Trouble::child_silent;
+  EXPECT_THAT(std::get<Inconclusive>(decide(plan, history)).reason, StartsWith("n2: fabric process died"));
+  // Three that are silent: it may be any, or none of them.
+  at(2).trouble = Trouble::child_silent;
+  EXPECT_THAT(std::get<Inconclusive>(decide(plan, history)).reason,
+              StartsWith("n0,n[2-3], one of them or the way between: fabric process gave no sign of life"));
+}
+
 TEST(Verdict, FailsCorruptDataWithoutACulprit) {
   const Plan plan = demanding(4, 1e8);
   Network network;
