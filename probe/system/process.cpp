@@ -26,8 +26,6 @@ namespace {
 constexpr int kAboveTargets =
     64;  // where descriptors wait while the wanted numbers are filled; far above any target
 constexpr int kExecFailed = 127;  // as a shell reports it
-constexpr auto kExecPatience =
-    std::chrono::seconds(5);  // a program on a network filesystem that does not answer
 constexpr auto kReapPatience =
     std::chrono::seconds(1);  // after SIGKILL; beyond it the process is in the kernel's hands
 constexpr auto kPollInterval = std::chrono::milliseconds(5);  // kernels before 5.3 have no pidfd
@@ -171,14 +169,16 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 }
 
 /// Waits until the child has executed or said why not.
-Result<void> confirm(int report_fd, const std::string& program) {
+Result<void> confirm(int report_fd, const std::string& program, Ns patience) {
   pollfd poller{report_fd, POLLIN, 0};
-  const Time deadline = monotonic_now() + kExecPatience;
+  const Time deadline = monotonic_now() + patience;
   int ready = 0;
   do {
     ready = ::poll(&poller, 1, milliseconds_until(deadline));
   } while (ready < 0 && errno == EINTR && monotonic_now() < deadline);
-  if (ready == 0) return fail("start", program, "it did not start within 5s", "is its filesystem answering?");
+  if (ready == 0)
+    return fail("start", program, "it did not start within " + format_duration(patience),
+                "is its filesystem answering?");
   ChildFailure failure;
   const ssize_t got = ::read(report_fd, &failure, sizeof failure);
   if (got != static_cast<ssize_t>(sizeof failure)) return {};
@@ -208,7 +208,8 @@ Result<Process> Process::start(const Launch& launch) {
   process.pid_ = pid;
   process.pidfd_.reset(pidfd_of(pid));
   process.start_time_ = start_time_of(pid).value_or(0);
-  if (auto started = confirm(report.get(), launch.program); !started) return tl::unexpected(started.error());
+  if (auto started = confirm(report.get(), launch.program, launch.start_patience); !started)
+    return tl::unexpected(started.error());
   return process;
 }
 

@@ -27,6 +27,10 @@ struct Account {
 /// caller for good. Error: no such account, or no answer by `deadline`.
 [[nodiscard]] Result<Account> find_account(const std::string& name, Time deadline);
 
+/// The names of a user's groups, `gid` among them, asked likewise. Empty where there is no answer by
+/// `deadline`.
+[[nodiscard]] std::vector<std::string> find_groups(const std::string& user, gid_t gid, Time deadline);
+
 struct Launch {
   std::string program;                           ///< absolute
   std::vector<std::string> arguments;            ///< without argv[0]
@@ -39,6 +43,7 @@ struct Launch {
                                            ///< all; ignored without one: root is exempt
   bool die_with_parent = true;       ///< PR_SET_PDEATHSIG, SIGKILL, set after the privileges are dropped
   std::optional<int> oom_score_adj;  ///< 0 for children of slurmd, whose −1000 is inherited
+  Ns start_patience = std::chrono::seconds(5);  ///< until it runs: a network filesystem may not answer
 };
 
 /// A running child: leader of its own session and process group.

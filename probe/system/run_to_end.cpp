@@ -67,6 +67,7 @@ Result<Finished> run_to_end(Launch launch, Time deadline, std::size_t max_output
   if (!err) return tl::unexpected(err.error());
   launch.descriptors.emplace_back(out->get(), STDOUT_FILENO);
   launch.descriptors.emplace_back(err->get(), STDERR_FILENO);
+  launch.start_patience = std::min(launch.start_patience, std::max(deadline - now(), Ns::zero()));
   auto process = Process::start(launch);
   out->reset();
   err->reset();
