@@ -5,6 +5,7 @@
 #include <hwloc.h>
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -94,12 +95,31 @@ std::string trimmed(std::string text) {
   return text;
 }
 
+}  // namespace
+
 std::string machine_of(const std::string& fsroot) {
   const std::string product = trimmed(first_line(fsroot + "/sys/class/dmi/id/product_name").value_or(""));
   return printable(says_nothing(product) ? cpu_model(fsroot) : product, 128);
 }
 
-}  // namespace
+std::string gpu_model_of(const std::string& fsroot) {
+  std::vector<std::string> cards;
+  std::error_code error;
+  for (fs::directory_iterator at(fsroot + "/proc/driver/nvidia/gpus", error), end; !error && at != end;
+       at.increment(error))
+    cards.push_back(at->path().string());
+  std::ranges::sort(cards);
+  for (const std::string& card : cards) {
+    std::ifstream file(card + "/information");
+    for (std::string line; std::getline(file, line);) {
+      constexpr std::string_view kModel = "Model:";
+      if (line.rfind(kModel, 0) != 0) continue;
+      const std::size_t start = line.find_first_not_of(" \t", kModel.size());
+      return start == std::string::npos ? "" : printable(trimmed(line.substr(start)), 128);
+    }
+  }
+  return {};
+}
 
 Inventory take_inventory(const std::string& node, const Wanted& wanted, const std::string& fsroot) {
   Inventory inventory;

@@ -20,6 +20,11 @@ struct Wanted {
 [[nodiscard]] Inventory take_inventory(const std::string& node, const Wanted& wanted,
                                        const std::string& fsroot = "/");
 
+/// The class of hardware: the board's name, or the CPU's where nobody filled that in.
+[[nodiscard]] std::string machine_of(const std::string& fsroot = "/");
+/// The model of the node's first NVIDIA GPU as its driver names it; "" where the driver knows of none.
+[[nodiscard]] std::string gpu_model_of(const std::string& fsroot = "/");
+
 /// The lanes to open, in order: the site's devices where given (each glob must match; Error names the one
 /// that does not); else all active RDMA ports; else the one interface that has `local_address` (the one that
 /// leads to the other nodes).

@@ -202,5 +202,19 @@ TEST(TakeInventory, KnowsThisVeryNode) {
   EXPECT_EQ(named(inventory.nics, "lo").address, "");  // 127.0.0.1 leads to no other node
 }
 
+TEST(GpuModel, IsTheFirstCardsAsItsDriverNamesIt) {
+  std::string root = (fs::temp_directory_path() / "netcheck-gpus-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  EXPECT_EQ(gpu_model_of(root), "");
+  // /proc/driver/nvidia/gpus/BUS/information, as the driver of 2023 writes it.
+  for (const char* bus : {"0000:9b:00.0", "0000:1b:00.0"}) {
+    fs::create_directories(fs::path(root) / "proc/driver/nvidia/gpus" / bus);
+    std::ofstream(fs::path(root) / "proc/driver/nvidia/gpus" / bus / "information")
+        << "Model: \t\t NVIDIA " << (bus[5] == '1' ? "H100 80GB HBM3" : "A100") << "\nIRQ:   \t\t 18\n";
+  }
+  EXPECT_EQ(gpu_model_of(root), "NVIDIA H100 80GB HBM3");
+  fs::remove_all(root);
+}
+
 }  // namespace
 }  // namespace netcheck::topology
