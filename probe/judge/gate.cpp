@@ -297,7 +297,7 @@ std::optional<NextSize> crossing_size(const Plan& plan, const Gate& gate) {
 namespace {
 
 bool below(const Plan& plan, const GateSize* figure) {
-  return plan.thresholds.min && figure != nullptr && figure->figures.busbw < *plan.thresholds.min;
+  return figure != nullptr && too_slow(plan, figure->figures);
 }
 
 /// size_again(), whatever time is left.
@@ -320,6 +320,13 @@ std::optional<NextSize> wanted_again(const Plan& plan, const Gate& gate, int par
 }
 
 }  // namespace
+
+bool too_slow(const Plan& plan, const Figures& figures) {
+  const auto& min = plan.thresholds.min;
+  const auto& per_rail = plan.thresholds.min_per_rail;
+  const auto short_rail = [&](const Rate rate) { return rate < *per_rail; };
+  return (min && figures.busbw < *min) || (per_rail && std::ranges::any_of(figures.per_rail, short_rail));
+}
 
 std::optional<NextSize> size_again(const Plan& plan, const Gate& gate, int partition) {
   const auto size = wanted_again(plan, gate, partition);

@@ -22,8 +22,10 @@ enum class Phase : std::uint8_t { start, rendezvous, open, connect, gate, blame,
 /// rails.
 struct Thresholds {
   std::optional<Rate> min;  ///< effective: the site's or the user's, whichever asks more. Decides the verdict
-  std::optional<Rate> site_floor;  ///< the site's alone. Blame uses this one: a user's wish blames no node
-  double warn_fraction = 0.8;      ///< of the concurrent median: below it a node or rail is warned about
+  std::optional<Rate> site_floor;    ///< the site's alone. Blame uses this one: a user's wish blames no node
+  std::optional<Rate> min_per_rail;  ///< the site's, for each rail's bus bandwidth; blame uses it too
+  std::optional<Rate> min_per_pair;  ///< the site's, for one way between two nodes, over all rails
+  double warn_fraction = 0.8;        ///< of the concurrent median: below it a node or rail is warned about
 };
 
 struct NodePlan {

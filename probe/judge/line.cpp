@@ -38,6 +38,10 @@ void add_figures(std::string& line, const std::optional<Figures>& figures, const
   else if (figures)
     line += " busbw=" + rate_words(figures->busbw);
   if (plan.thresholds.min) line += " min=" + format_rate(*plan.thresholds.min, true);
+  if (plan.thresholds.min_per_rail)
+    line += " min_per_rail=" + format_rate(*plan.thresholds.min_per_rail, true);
+  if (plan.thresholds.min_per_pair)
+    line += " min_per_pair=" + format_rate(*plan.thresholds.min_per_pair, true);
   line += fmt::format(" op={}", netcheck::name(figures ? figures->op : plan.op));
   if (figures && !figures->algorithm.empty()) line += " algo=" + plain(figures->algorithm, kLaneBytes);
 }

@@ -8,6 +8,7 @@
 
 #include "judge/evidence.h"
 #include "judge/matching.h"
+#include "judge/pairs.h"
 #include "judge/standing.h"
 #include "measure/statistics.h"
 
@@ -263,7 +264,10 @@ std::optional<Wanted> suspects_round(const Situation& now, const Standings& stan
 
 /// One slow pair alone, when that would tell path collisions from a bad link.
 std::optional<Wanted> alone_round(const Situation& now, const Standings& standings, std::uint32_t round) {
-  const auto pair = worth_alone(now.plan, standings, decode(now.plan, now.edges));
+  auto pair = worth_alone(now.plan, standings, decode(now.plan, now.edges));
+  // Or a way that was under min_per_pair once.
+  if (const auto way = short_way(now.plan, now.edges); !pair && way && way->times < 2)
+    pair = Pair{way->from, way->to};
   if (!pair) return std::nullopt;
   for (const int which : {home(now), 1 - home(now)})
     if (together(now.plan, which, {*pair}))

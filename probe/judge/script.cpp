@@ -6,6 +6,7 @@
 #include "judge/blame.h"
 #include "judge/evidence.h"
 #include "judge/gate.h"
+#include "judge/pairs.h"
 #include "judge/rounds.h"
 #include "measure/collective.h"
 
@@ -114,8 +115,8 @@ std::optional<Need> need_of(const Plan& plan, const History& history, const Gate
   if (vain) return Need::find;
   const auto figures = figures_of(plan, history);
   if (gate.state != GateState::ended || !figures) return std::nullopt;
-  if (plan.thresholds.min && figures->busbw < *plan.thresholds.min) return Need::blame;
-  if (!plan.thresholds.min || rails_differ(*figures)) return Need::compare;
+  if (too_slow(plan, *figures) || short_way(plan, edges_of(plan, history))) return Need::blame;
+  if (!plan.thresholds.min || plan.thresholds.min_per_pair || rails_differ(*figures)) return Need::compare;
   return std::nullopt;
 }
 

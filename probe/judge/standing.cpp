@@ -76,6 +76,7 @@ void Standings::merge(const std::vector<EdgeFigure>& edges) {
     path.lane = edge.from.lane;
     path.lasting = lasting;
     path.best = std::max(path.best, rate);
+    ++path.times;
     path.average = std::max(path.average, edge.average.value_or(*edge.rate).bits_per_second);
     double& kind = edge.alone ? path.alone : path.together;
     kind = std::max(kind, rate);
@@ -98,8 +99,9 @@ void Standings::drop_brief() {
 
 void Standings::set_bars(const Plan& plan, double fraction) {
   set_scores([this](const Path& path) { return counts(path); });
+  const auto rate = [](const std::optional<Rate>& one) { return one ? one->bits_per_second : 0; };
   const double floor =
-      plan.thresholds.site_floor ? plan.thresholds.site_floor->bits_per_second / std::max(lanes_, 1u) : 0;
+      std::max(rate(plan.thresholds.site_floor) / std::max(lanes_, 1u), rate(plan.thresholds.min_per_rail));
   bars_.resize(kind_count_ * lanes_);
   for (std::size_t kind = 0; kind < kind_count_; ++kind)
     for (std::uint32_t lane = 0; lane < lanes_; ++lane)

@@ -23,11 +23,12 @@ inline constexpr double kVerySlow = 0.4;
 struct Path {
   std::uint32_t from = 0, to = 0;
   std::uint16_t lane = 0;
-  double best = 0;       ///< of all its measurements; of those that lasted, where there are any
-  double average = 0;    ///< the same of all bytes over all the time: what is told
-  double together = -1;  ///< best while others ran; -1: never
-  bool lasting = false;  ///< some figure rests on more than a moment: it may accuse
-  double alone = -1;     ///< best with nothing else running; -1: never
+  double best = 0;          ///< of all its measurements; of those that lasted, where there are any
+  double average = 0;       ///< the same of all bytes over all the time: what is told
+  double together = -1;     ///< best while others ran; -1: never
+  std::uint32_t times = 0;  ///< how many measurements those are
+  bool lasting = false;     ///< some figure rests on more than a moment: it may accuse
+  double alone = -1;        ///< best with nothing else running; -1: never
 };
 
 enum class Word : std::uint8_t {

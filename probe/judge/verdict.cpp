@@ -9,18 +9,13 @@
 #include "contract/job.h"
 #include "judge/evidence.h"
 #include "judge/gate.h"
+#include "judge/names.h"
+#include "judge/pairs.h"
 #include "judge/script.h"
 #include "judge/standing.h"
 
 namespace netcheck::judge {
 namespace {
-
-constexpr std::size_t kNameBytes = 64, kReasonBytes = 240;
-
-std::string node_name(const Plan& plan, std::uint32_t node) {
-  if (node < plan.nodes.size()) return printable(plan.nodes[node].name, kNameBytes);
-  return fmt::format("node {}", node);
-}
 
 Phase phase_of(const Done& done) {
   const Form* form = form_of(done);
@@ -35,6 +30,7 @@ struct Evidence {
   std::optional<Figures> figures;
   std::vector<EdgeFigure> edges;
   Blame blame;
+  std::optional<ShortWay> short_way;
 };
 
 /// Without a figure from a batch that lasted there is none to show: a burst reads above the wire.
@@ -108,8 +104,8 @@ bool settled(const Plan& plan, const Gate& gate) {
 
 /// The figure, such as it is, is below what is asked.
 bool below(const Evidence& evidence) {
-  const auto& min = evidence.plan.thresholds.min;
-  return min && evidence.figures && evidence.figures->busbw < *min && settled(evidence.plan, evidence.gate);
+  return evidence.figures && too_slow(evidence.plan, *evidence.figures) &&
+         settled(evidence.plan, evidence.gate);
 }
 
 /// A second measurement says the same: the rounds, or the gate itself. Whatever stops one node for a moment
@@ -119,7 +115,31 @@ bool twice(const Evidence& evidence) {
   return evidence.gate.again.empty() && evidence.blame.found;
 }
 
+/// A rail under what the site asks of each, in words: the line's busbw and min do not show it.
+std::optional<std::string> short_rail(const Evidence& evidence) {
+  const auto& least = evidence.plan.thresholds.min_per_rail;
+  if (!least || !evidence.figures) return std::nullopt;
+  const auto& rates = evidence.figures->per_rail;
+  const auto worst = std::ranges::min_element(rates);
+  if (worst == rates.end() || *worst >= *least) return std::nullopt;
+  const auto lane = static_cast<std::size_t>(worst - rates.begin());
+  const auto& lanes = evidence.plan.nodes.front().lanes;
+  constexpr std::size_t kMaxLane = 64;
+  return fmt::format("rail {}: {} of min_per_rail={}",
+                     lane < lanes.size() ? plain(lanes[lane], kMaxLane) : std::to_string(lane),
+                     format_rate(*worst), format_rate(*least, true));
+}
+
+std::string words(const Evidence& evidence, const ShortWay& way) {
+  return fmt::format("{}>{}: {} of min_per_pair={}", node_name(evidence.plan, way.from),
+                     node_name(evidence.plan, way.to), format_rate(way.rate),
+                     format_rate(*evidence.plan.thresholds.min_per_pair, true));
+}
+
 std::string fail_reason(const Evidence& evidence) {
+  const auto& min = evidence.plan.thresholds.min;
+  const bool by_sum = min && evidence.figures && evidence.figures->busbw < *min;
+  if (auto rail = short_rail(evidence); rail && !by_sum) return *rail;
   if (!evidence.blame.culprits.empty()) return {};
   return printable(evidence.blame.explanation, kReasonBytes);
 }
@@ -132,6 +152,9 @@ std::optional<Fail> proven_fail(const Evidence& evidence) {
         .figures = std::nullopt, .blame = evidence.blame, .reason = fail_reason(evidence), .dead = true};
   if ((below(evidence) && twice(evidence)) || below_by_capacity(evidence))
     return Fail{.figures = evidence.figures, .blame = evidence.blame, .reason = fail_reason(evidence)};
+  if (evidence.short_way && (evidence.short_way->times >= 2 || evidence.blame.proves()))
+    return Fail{
+        .figures = evidence.figures, .blame = evidence.blame, .reason = words(evidence, *evidence.short_way)};
   return std::nullopt;
 }
 
@@ -180,8 +203,9 @@ std::optional<Inconclusive> broken_step(const Evidence& evidence) {
 /// The gate ended with its figure, and nobody asked for more or it is enough.
 bool passed(const Evidence& evidence) {
   if (!evidence.figures) return false;
-  const auto& min = evidence.plan.thresholds.min;
-  if (min && evidence.figures->busbw < *min) return false;
+  if (too_slow(evidence.plan, *evidence.figures)) return false;
+  if (evidence.short_way) return false;
+  if (evidence.plan.thresholds.min_per_pair && evidence.edges.empty()) return false;
   // Cut short by the budget in one partition: a figure that is enough stays enough.
   const bool enough = evidence.gate.state == GateState::growing && group_count(evidence.plan) == 1;
   return evidence.gate.state == GateState::ended || enough;
@@ -260,6 +284,7 @@ Verdict decide(const Plan& plan, const History& history) {
     evidence.gate = read_gate(plan, history);
     evidence.edges = edges_of(plan, history);
     evidence.blame = decode(plan, evidence.edges);
+    evidence.short_way = short_way(plan, evidence.edges);
   }
   if (auto fail = proven_fail(evidence)) return *fail;
   if (evidence.gate.state == GateState::ended && evidence.blame.silent)
@@ -275,6 +300,11 @@ Verdict decide(const Plan& plan, const History& history) {
   const Phase last = history.done.empty() ? Phase::start : phase_of(history.done.back());
   if (evidence.gate.state == GateState::broken)
     return inconclusive(evidence, last, "a node's samples were not complete");
+  if (evidence.short_way)
+    return inconclusive(evidence, last,
+                        words(evidence, *evidence.short_way) + ", once, and not measured again");
+  if (evidence.gate.state == GateState::ended && evidence.plan.thresholds.min_per_pair)
+    return inconclusive(evidence, last, "no time was left to measure pairs, for min_per_pair");
   return inconclusive(evidence, last,
                       evidence.figures ? "time ran out before the figure had stopped growing"
                                        : "time ran out before anything was measured");

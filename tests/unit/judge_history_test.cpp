@@ -14,7 +14,11 @@ using model::plan_for;
 
 Plan full_plan() {
   Plan plan = plan_for(9, 2);
-  plan.thresholds = {.min = Rate{4e11}, .site_floor = Rate{1e11}, .warn_fraction = 0.7};
+  plan.thresholds = {.min = Rate{4e11},
+                     .site_floor = Rate{1e11},
+                     .min_per_rail = Rate{5e10},
+                     .min_per_pair = Rate{3e11},
+                     .warn_fraction = 0.7};
   plan.op = Op::all_reduce;
   plan.algorithm = "ring";
   plan.seed = 77;
