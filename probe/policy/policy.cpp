@@ -4,41 +4,44 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+
+#include "policy/settings.h"
 
 namespace netcheck {
 
 namespace {
 
-constexpr const char* kRequested = "the job's request";
+using policy::kRequested;
+using policy::written;
 
-/// "20s", "1.5s", "500ms": as a person writes it in the request.
-std::string written(Ns duration) {
-  std::string text = format_duration(duration);
-  if (const auto zero = text.find(".0s"); zero != std::string::npos) text.erase(zero, 2);
-  return text;
-}
-
-void apply_min(Policy& policy, Rate wanted, std::vector<std::string>& notes) {
-  if (policy.site_min && wanted < *policy.site_min) {
-    notes.push_back(fmt::format("min={}: the site's minimum is {}", format_rate(wanted, true),
-                                format_rate(*policy.site_min, true)));
-    return;
-  }
+void apply_min(Policy& policy, Rate wanted, std::vector<Wish>& wishes) {
+  const auto refuse = [&](Wish::Kind kind, const char* what, Rate bound) {
+    wishes.push_back(
+        {kind, fmt::format("min={}: {} {}", format_rate(wanted, true), what, format_rate(bound, true))});
+  };
+  if (policy.site_min && wanted < *policy.site_min)
+    return refuse(Wish::Kind::min_below_site, "the site's minimum is", *policy.site_min);
+  if (policy.lowest_min && wanted < *policy.lowest_min)
+    return refuse(Wish::Kind::min_too_low, "the lowest that the site takes is", *policy.lowest_min);
+  if (policy.highest_min && wanted > *policy.highest_min)
+    return refuse(Wish::Kind::min_too_high, "the highest that the site takes is", *policy.highest_min);
   if (policy.site_min && wanted == *policy.site_min) return;
   policy.min = wanted;
   policy.sources["threshold.min"] = kRequested;
 }
 
-void apply_time(Policy& policy, Ns wanted, std::vector<std::string>& notes) {
+void apply_time(Policy& policy, Ns wanted, std::vector<Wish>& wishes) {
   Ns granted = wanted;
   if (wanted > policy.max_time) {
     granted = policy.max_time;
-    notes.push_back(
-        fmt::format("time={}: the site's maximum is {}", written(wanted), written(policy.max_time)));
+    wishes.push_back({Wish::Kind::time_above, fmt::format("time={}: the site's maximum is {}",
+                                                          written(wanted), written(policy.max_time))});
   }
   // A deadline costs nothing when it is not needed; a shorter one only turns verdicts into inconclusive.
   if (granted < policy.time) {
-    notes.push_back(fmt::format("time={}: the site's time is {}", written(wanted), written(policy.time)));
+    wishes.push_back({Wish::Kind::time_below,
+                      fmt::format("time={}: the site's time is {}", written(wanted), written(policy.time))});
     return;
   }
   if (granted == policy.time) return;
@@ -46,16 +49,63 @@ void apply_time(Policy& policy, Ns wanted, std::vector<std::string>& notes) {
   policy.sources["check.time"] = kRequested;
 }
 
+void apply_action(Policy& policy, Action wanted, std::vector<Wish>& wishes) {
+  if (wanted == policy.action) return;
+  const auto& granted = policy.user_actions;
+  if (std::find(granted.begin(), granted.end(), wanted) == granted.end()) {
+    std::string choice(name(policy.action));
+    for (const Action action : granted)
+      if (action != policy.action) choice += fmt::format(", {}", name(action));
+    wishes.push_back(
+        {Wish::Kind::action, fmt::format("action={}: the site allows {}", name(wanted), choice)});
+    return;
+  }
+  policy.action = wanted;
+  policy.sources["action.action"] = kRequested;
+}
+
 }  // namespace
 
-Policy apply(Policy site, const Request& request, std::vector<std::string>& notes) {
-  if (request.min) apply_min(site, *request.min, notes);
-  if (request.time) apply_time(site, *request.time, notes);
-  if (request.op && *request.op != site.op) {
-    site.op = *request.op;
-    site.sources["check.op"] = kRequested;
+std::string_view name(Mode mode) {
+  return mode == Mode::always ? "always" : "opt-in";
+}
+
+std::string_view name(Shared shared) {
+  return shared == Shared::measure ? "measure" : "skip";
+}
+
+std::string_view name(OnInconclusive action) {
+  return action == OnInconclusive::requeue_once ? "requeue_once" : "annotate";
+}
+
+std::uint32_t Share::of(std::uint32_t total) const {
+  if (percent <= 0) return count;
+  constexpr double kHundred = 100;
+  return std::max(1U, static_cast<std::uint32_t>(percent / kHundred * total));
+}
+
+Policy apply(Policy policy, const Request& request, std::vector<Wish>& wishes) {
+  if (request.min) apply_min(policy, *request.min, wishes);
+  if (request.action) apply_action(policy, *request.action, wishes);
+  if (request.time) apply_time(policy, *request.time, wishes);
+  if (request.op && *request.op != policy.op) {
+    policy.op = *request.op;
+    policy.sources["check.op"] = kRequested;
   }
-  return site;
+  return policy;
+}
+
+std::vector<std::string> without_effect(const Policy& policy) {
+  std::vector<std::string> lines;
+  const auto say = [&](const char* key, bool set) {
+    if (!set) return;
+    const auto source = policy.sources.find(fmt::format("threshold.{}", key));
+    lines.push_back(fmt::format("{}: {} has no effect yet: what the hardware could reach is not known",
+                                source == policy.sources.end() ? policy::kBuiltIn : source->second, key));
+  };
+  say("min_fraction", policy.min_fraction.has_value());
+  say("min_fraction_per_rail", policy.min_fraction_per_rail.has_value());
+  return lines;
 }
 
 std::vector<std::string> agreement_terms(const Policy& policy) {
@@ -64,6 +114,8 @@ std::vector<std::string> agreement_terms(const Policy& policy) {
   };
   return {fmt::format("threshold.min={}", rate(policy.min)),
           fmt::format("threshold.site_min={}", rate(policy.site_min)),
+          fmt::format("threshold.min_per_rail={}", rate(policy.min_per_rail)),
+          fmt::format("threshold.min_per_pair={}", rate(policy.min_per_pair)),
           fmt::format("check.op={}", policy.op),
           fmt::format("check.time={}ns", policy.time.count()),
           fmt::format("check.rendezvous={}ns", policy.rendezvous.count()),

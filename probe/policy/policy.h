@@ -1,5 +1,6 @@
 // What will be done and why: every effective value with its source. Pure: built-in values, then the site's
-// file, then the user's request, which may ask for more and never for less.
+// file, then those of its rules that match the job, in order, then the user's request, which may ask for more
+// and never for less.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,32 @@
 
 namespace netcheck {
 
+enum class Mode : std::uint8_t { opt_in, always };
+enum class Shared : std::uint8_t { skip, measure };
+enum class OnInconclusive : std::uint8_t { annotate, requeue_once };
+[[nodiscard]] std::string_view name(Mode mode);              ///< "opt-in", "always"
+[[nodiscard]] std::string_view name(Shared shared);          ///< "skip", "measure"
+[[nodiscard]] std::string_view name(OnInconclusive action);  ///< "annotate", "requeue_once"
+
+/// "1%" of something, or a number of it.
+struct Share {
+  double percent = 0;       ///< where it is one
+  std::uint32_t count = 0;  ///< where percent is 0
+  /// Rounded down, but at least 1 of a share in percent.
+  [[nodiscard]] std::uint32_t of(std::uint32_t total) const;
+  friend bool operator==(const Share&, const Share&) = default;
+};
+
 /// Every setting of a check. Defaults are the built-in values; etc/netcheck.toml documents each.
 struct Policy {
   // [threshold]
-  std::optional<Rate> min;       ///< effective: max of the site's and the user's
-  std::optional<Rate> site_min;  ///< the site's alone
+  std::string profile = "none";      ///< its values are in those below
+  std::optional<Rate> min;           ///< effective: max of the site's and the user's
+  std::optional<Rate> site_min;      ///< the site's alone
+  std::optional<Rate> min_per_rail;  ///< of each rail's bus bandwidth
+  std::optional<Rate> min_per_pair;  ///< of one way between two nodes, all rails together
+  // Of what the hardware could nominally reach. Kept, and said to be without effect: nominal is not known yet
+  std::optional<double> min_fraction, min_fraction_per_rail;
   // [check]
   std::string op = "auto";
   Ns time = std::chrono::seconds(8);       ///< whole deadline: Slurm 25.11 prints "Prolog hung" after 8 s
@@ -27,6 +49,27 @@ struct Policy {
   Ns rendezvous = std::chrono::seconds(3);
   Ns slice = std::chrono::milliseconds(1500);  ///< measuring time of a pass
   std::uint32_t group_size = 8;
+  // [when]
+  Mode mode = Mode::opt_in;
+  Shared shared = Shared::skip;
+  Ns min_walltime = std::chrono::minutes(1);
+  Ns min_interval{};  ///< 0: every job is measured
+  Ns settle = std::chrono::minutes(2);
+  std::vector<std::string> allow_users, allow_accounts, allow_groups;  ///< all empty: everybody
+  std::string kill_switch;  ///< beside CONFIG's folder's "disabled"
+  // [users]
+  std::vector<Action> user_actions;  ///< beside the site's own
+  std::optional<Rate> lowest_min, highest_min;
+  // [action]
+  Action action = Action::annotate;
+  bool drain = false;
+  bool dry_run = false;
+  OnInconclusive on_inconclusive = OnInconclusive::annotate;
+  Action requeue_fallback = Action::annotate;
+  std::uint32_t max_requeues = 2;
+  std::uint32_t max_drain = 1;
+  Share max_drained_total{.percent = 1};
+  std::uint32_t max_actions_per_hour = 20;
   // [probe]
   std::string probe_user = "netcheck";
   std::string module_directory;  ///< "" = the build's own libdir/netcheck
@@ -44,21 +87,83 @@ struct Policy {
   std::vector<std::string> exclude;  ///< globs on top of the built-in ones
   // [record]
   std::string run_directory = "/run/netcheck";
-  bool annotate = true;  ///< write AdminComment
+  std::string spool_dir;  ///< where records are kept for good; "": nowhere
+  bool annotate = true;   ///< write AdminComment
 
   std::map<std::string, std::string>
-      sources;  ///< "check.time" → "/etc/netcheck/netcheck.toml:12", "built-in", "the job's request"
+      sources;  ///< "check.time" → "/etc/netcheck/netcheck.toml:12", "rule 2 at …:40", "profile hdr at …:9",
+                ///< "built-in", "the job's request"
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };
 
+/// What rules look at. nullopt: not known.
+struct JobKind {
+  std::optional<std::string> partition, account;
+  std::optional<std::uint32_t> nodes;
+  std::optional<std::string> gpu;       ///< the model, "NVIDIA H100 80GB HBM3"; "" where there is none
+  std::optional<std::string> hardware;  ///< the class of hardware, as in a record's inventory ("machine")
+};
+
+/// One [[rule]] of the file.
+struct Rule {
+  std::string source;  ///< "rule 2 at /etc/netcheck/netcheck.toml:40"
+  // Conditions: all must hold. Empty: any. Globs, one of which must match.
+  std::vector<std::string> partition, account, gpu, hardware;
+  std::uint32_t least_nodes = 0, most_nodes = UINT32_MAX;
+  // What it sets.
+  Policy values;
+  std::map<std::string, std::string> sets;  ///< "check.time" → source; its values are in `values`
+};
+
+enum class Match : std::uint8_t { no, yes, unknown };
+/// Whether the rule is for this kind of job. `why`: the condition that does not hold, or what would have to
+/// be known ("partition is 'debug'").
+[[nodiscard]] Match matches(const Rule& rule, const JobKind& kind, std::string& why);
+
+/// The site's file as read.
+struct Site {
+  Policy defaults;
+  std::vector<Rule> rules;
+  std::string file;
+};
+
 /// The site's file, as text; keys are "[section] field" as above. Unknown keys, wrong types and values out of
 /// range are errors with file and line.
-[[nodiscard]] Result<Policy> parse_config(std::string_view toml, std::string_view file_name);
+[[nodiscard]] Result<Site> parse_config(std::string_view toml, std::string_view file_name);
 
-/// The request applied: a higher `min`, a longer `time` up to `max_time`, any `op`. Notes say what was not
-/// granted ("time=60s: the site's maximum is 20s").
-[[nodiscard]] Policy apply(Policy site, const Request& request, std::vector<std::string>& notes);
+/// The policy for one kind of job: the defaults and every rule that is known to match, in order. Error: what
+/// the rules make of it does not fit together.
+[[nodiscard]] Result<Policy> resolve(const Site& site, const JobKind& kind);
+
+/// What in a policy has no effect, in words, one line each.
+[[nodiscard]] std::vector<std::string> without_effect(const Policy& policy);
+
+/// A part of the request that was not granted as it stands.
+struct Wish {
+  enum class Kind : std::uint8_t {
+    min_below_site,
+    min_too_low,
+    min_too_high,
+    action,
+    time_above,
+    time_below
+  };
+  Kind kind{};
+  std::string text;  ///< "time=60s: the site's maximum is 20s"
+  /// A job with this wish is refused at submission; the others are granted in part, and said so.
+  [[nodiscard]] bool forbidden() const { return kind < Kind::time_above; }
+  friend bool operator==(const Wish&, const Wish&) = default;
+};
+
+/// The request applied: a higher `min`, a longer `time` up to `max_time`, any `op`, an action among those
+/// that the site allows. What is not granted is in `wishes`; the site's value stands there.
+[[nodiscard]] Policy apply(Policy policy, const Request& request, std::vector<Wish>& wishes);
+
+/// Those wishes that no rule could still grant, whatever is not known of the job: what a user can be told at
+/// submission, where a partition may not be known.
+[[nodiscard]] std::vector<Wish> not_granted_for_sure(const Site& site, const JobKind& kind,
+                                                     const Request& request);
 
 /// Hash of the settings on which all nodes must agree (hex); a difference is named before anything can hang
 /// on it.

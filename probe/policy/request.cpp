@@ -12,7 +12,8 @@ namespace netcheck {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> kKeys{"min", "op", "time"};
+constexpr std::array<std::string_view, 4> kKeys{"min", "op", "time", "action"};
+constexpr std::array<std::string_view, 4> kActions{"annotate", "hold", "requeue", "cancel"};  // as in Action
 constexpr std::array<std::string_view, 6> kOperations{"auto",           "all_gather", "all_reduce",
                                                       "reduce_scatter", "alltoall",   "broadcast"};
 
@@ -29,6 +30,15 @@ tl::unexpected<Error> refuse(std::string_view spec, std::string reason) {
   return fail("read", fmt::format("--netcheck={}", printable(spec, 64)), std::move(reason), kRequestExample);
 }
 
+/// "op 'sum': they are …", or the one that was meant.
+template <typename Words>
+std::string unknown_word(std::string_view key, std::string_view value, const Words& words) {
+  const std::string_view meant = nearest(value, words);
+  return fmt::format("{} '{}': {}", key, printable(value, 32),
+                     meant.empty() ? fmt::format("they are {}", fmt::join(words, ", "))
+                                   : fmt::format("did you mean '{}'?", meant));
+}
+
 /// What is wrong with `value`; empty when it was taken.
 std::string set(Request& request, std::string_view key, std::string_view value) {
   if (key == "min") {
@@ -41,13 +51,11 @@ std::string set(Request& request, std::string_view key, std::string_view value) 
     if (*time < kShortestCheck)
       return fmt::format("time '{}': it must be at least {}", printable(value, 32), "1s");
     request.time = *time;
+  } else if (key == "action") {
+    request.action = parse_action(value);
+    if (!request.action) return unknown_word(key, value, kActions);
   } else {
-    if (!is_operation(value)) {
-      const std::string_view meant = nearest(value, kOperations);
-      return fmt::format("op '{}': {}", printable(value, 32),
-                         meant.empty() ? fmt::format("they are {}", fmt::join(kOperations, ", "))
-                                       : fmt::format("did you mean '{}'?", meant));
-    }
+    if (!is_operation(value)) return unknown_word(key, value, kOperations);
     request.op = value;
   }
   return {};
@@ -57,6 +65,20 @@ std::string set(Request& request, std::string_view key, std::string_view value) 
 
 bool is_operation(std::string_view name) {
   return std::find(kOperations.begin(), kOperations.end(), name) != kOperations.end();
+}
+
+std::string_view name(Action action) {
+  return kActions.at(static_cast<std::size_t>(action));
+}
+
+std::optional<Action> parse_action(std::string_view name) {
+  const auto found = std::find(kActions.begin(), kActions.end(), name);
+  if (found == kActions.end()) return std::nullopt;
+  return static_cast<Action>(found - kActions.begin());
+}
+
+std::string all_actions() {
+  return fmt::format("{}", fmt::join(kActions, ", "));
 }
 
 std::string carry_spec(std::string_view spec) {
@@ -89,7 +111,7 @@ Result<Request> parse_request(std::string_view spec) {
     if (known == kKeys.end()) {
       const std::string_view meant = nearest(key, kKeys);
       return refuse(pair, fmt::format("unknown key '{}'{}", printable(key, 32),
-                                      meant.empty() ? std::string(": they are min, op, time")
+                                      meant.empty() ? fmt::format(": they are {}", fmt::join(kKeys, ", "))
                                                     : fmt::format(", did you mean '{}'?", meant)));
     }
     bool& given = seen[static_cast<std::size_t>(known - kKeys.begin())];

@@ -3,9 +3,10 @@
 //
 //   --netcheck                         the site's threshold
 //   --netcheck=400Gbps                 at least 400 Gb/s bus bandwidth
-//   --netcheck=min=400Gbps,op=all_reduce,time=10s
+//   --netcheck=min=400Gbps,op=all_reduce,time=10s,action=requeue
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,11 +16,19 @@
 
 namespace netcheck {
 
+/// What follows from a fail, mildest first.
+enum class Action : std::uint8_t { annotate, hold, requeue, cancel };
+[[nodiscard]] std::string_view name(Action action);  ///< "annotate", …
+[[nodiscard]] std::optional<Action> parse_action(std::string_view name);
+/// "annotate, hold, requeue, cancel"
+[[nodiscard]] std::string all_actions();
+
 struct Request {
   std::optional<Rate> min;
   std::optional<std::string>
       op;                  ///< "auto", "all_gather", "all_reduce", "reduce_scatter", "alltoall", "broadcast"
   std::optional<Ns> time;  ///< the check's whole deadline; the site's maximum applies
+  std::optional<Action> action;  ///< among those that the site allows
   friend bool operator==(const Request&, const Request&) = default;
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <optional>
 
 #include "system/process.h"
@@ -94,8 +95,29 @@ Result<std::string> find_program(const std::string& name, const std::string& pat
               "install Slurm's client commands on the node");
 }
 
-Result<std::string> call(const std::string& name, std::vector<std::string> arguments,
-                         const std::string& slurm_conf, const std::string& path, Time deadline) {
+constexpr const char *kDone = "done", *kEnded = "the job has ended meanwhile";
+
+}  // namespace
+
+std::string slurm_conf() {
+  const char* conf = std::getenv("SLURM_CONF");
+  return conf == nullptr ? "" : conf;
+}
+
+std::string slurm_path() {
+  constexpr const char* kUsual = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin:/opt/slurm/bin";
+  const char* path = std::getenv("PATH");
+  return path == nullptr ? kUsual : fmt::format("{}:{}", path, kUsual);
+}
+
+// Slurm's words (slurm_errno.c) for ESLURM_INVALID_JOB_ID and ESLURM_ALREADY_DONE.
+bool has_ended(const Error& error) {
+  return error.reason.find("Invalid job id specified") != std::string::npos ||
+         error.reason.find("Job has already finished") != std::string::npos;
+}
+
+Result<std::string> call_slurm(const std::string& name, std::vector<std::string> arguments,
+                               const std::string& slurm_conf, const std::string& path, Time deadline) {
   auto program = find_program(name, path);
   if (!program) return tl::unexpected(program.error());
   system::Launch launch;
@@ -110,16 +132,6 @@ Result<std::string> call(const std::string& name, std::vector<std::string> argum
   const std::string said = printable(trimmed(finished->errors.empty() ? finished->output : finished->errors));
   return fail("call", name, said.empty() ? system::describe_status(finished->status) : said);
 }
-
-constexpr const char *kDone = "done", *kEnded = "the job has ended meanwhile";
-
-// Slurm's words (slurm_errno.c) for ESLURM_INVALID_JOB_ID and ESLURM_ALREADY_DONE.
-bool has_ended(const Error& error) {
-  return error.reason.find("Invalid job id specified") != std::string::npos ||
-         error.reason.find("Job has already finished") != std::string::npos;
-}
-
-}  // namespace
 
 std::string squeue_format() {
   std::string format;
@@ -167,8 +179,8 @@ std::string merge_comment(std::string_view existing, std::string_view line) {
 Result<std::string> annotate(const JobRun& run, const std::string& line, const std::string& slurm_conf,
                              const std::string& path, Time deadline) {
   const auto job = std::to_string(run.job);
-  auto answer = call("squeue", {"--noheader", "--jobs=" + job, "--Format=" + squeue_format()}, slurm_conf,
-                     path, deadline);
+  auto answer = call_slurm("squeue", {"--noheader", "--jobs=" + job, "--Format=" + squeue_format()},
+                           slurm_conf, path, deadline);
   if (!answer && has_ended(answer.error())) return kEnded;
   if (!answer) return tl::unexpected(answer.error());
   if (trimmed(*answer).empty()) return kEnded;
@@ -176,8 +188,8 @@ Result<std::string> annotate(const JobRun& run, const std::string& line, const s
   if (!facts) return tl::unexpected(facts.error());
   const std::string comment = merge_comment(facts->admin_comment, line);
   if (comment == facts->admin_comment) return kDone;
-  auto updated = call("scontrol", {"update", "JobId=" + facts->target, "AdminComment=" + comment}, slurm_conf,
-                      path, deadline);
+  auto updated = call_slurm("scontrol", {"update", "JobId=" + facts->target, "AdminComment=" + comment},
+                            slurm_conf, path, deadline);
   if (!updated && has_ended(updated.error())) return kEnded;
   if (!updated) return tl::unexpected(updated.error());
   return kDone;

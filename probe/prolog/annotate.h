@@ -18,6 +18,20 @@
 
 namespace netcheck::prolog {
 
+/// One of Slurm's client commands, run to its end; what it printed. Error: it is not there, did not end in
+/// time, or said no.
+[[nodiscard]] Result<std::string> call_slurm(const std::string& name, std::vector<std::string> arguments,
+                                             const std::string& slurm_conf, const std::string& path,
+                                             Time deadline);
+
+/// Whether such a call failed because its job is no more: its user may cancel it at any moment.
+[[nodiscard]] bool has_ended(const Error& error);
+
+/// SLURM_CONF of the prolog; "" when it is not set.
+[[nodiscard]] std::string slurm_conf();
+/// The directories in which Slurm's commands are looked for: the prolog's PATH, then the usual ones.
+[[nodiscard]] std::string slurm_path();
+
 struct JobFacts {
   std::string target;         ///< as scontrol takes it: "17", "17_3", "17+1"
   std::string admin_comment;  ///< what stands there now

@@ -115,6 +115,7 @@ Result<Job> job_from_environment(const Get& get) {
   job.gid = *gid;
   if (const char* partition = get("SLURM_JOB_PARTITION")) job.partition = printable(partition, 128);
   if (const char* account = get("SLURM_JOB_ACCOUNT")) job.account = printable(account, 128);
+  if (const char* user = get("SLURM_JOB_USER")) job.user = printable(user, 128);
   return job;
 }
 

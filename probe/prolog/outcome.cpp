@@ -14,6 +14,8 @@ judge::Thresholds thresholds_of(const session::Assignment& assignment) {
   judge::Thresholds thresholds;
   thresholds.min = assignment.policy.min;
   thresholds.site_floor = assignment.policy.site_min;
+  thresholds.min_per_rail = assignment.policy.min_per_rail;
+  thresholds.min_per_pair = assignment.policy.min_per_pair;
   return thresholds;
 }
 

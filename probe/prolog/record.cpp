@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "contract/wire.h"
+#include "policy/show.h"
 #include "prolog/folder.h"
 
 namespace netcheck::prolog {
@@ -55,6 +56,7 @@ Json to_json(const Record& record) {
                 {"unix_time", record.unix_time},
                 {"request", printable(record.request)},
                 {"policy", session::to_json(record.assignment).at("policy")},
+                {"settings", settings_to_json(record.assignment.policy)},
                 {"sources", record.assignment.policy.sources},
                 {"agreement", record.assignment.agreement},
                 {"verdict", record.verdict},

@@ -1,8 +1,9 @@
 // The flow of one check from the outside. As root; ends within the check's deadline plus 2 s, whatever the
 // probe does.
 //
-//   job → kill switch → policy → checked already? → can this node check at all? (nodes, lock, remains,
-//   account, modules, listener) → probe → outcome → record and notice → the leader annotates
+//   job → kill switch → policy → is this job to be checked? (mode, allow, shared, min_walltime, min_interval,
+//   settle) → checked already? → can this node check at all? (nodes, lock, remains, account, modules,
+//   listener) → probe → outcome → record and notice → the leader annotates
 #include "prolog/supervisor.h"
 
 #include <fmt/format.h>
@@ -14,12 +15,16 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <utility>
 
+#include "policy/when.h"
 #include "prolog/annotate.h"
+#include "prolog/circumstances.h"
 #include "prolog/folder.h"
 #include "prolog/guard.h"
 #include "prolog/listener.h"
 #include "prolog/outcome.h"
+#include "prolog/passes.h"
 #include "prolog/probe_run.h"
 #include "prolog/record.h"
 #include "system/loop.h"
@@ -37,9 +42,10 @@ constexpr Ns kOverrun = std::chrono::milliseconds(1'500);
 // A cache (sssd, nscd) answers in milliseconds, a directory across the network within a second; and the other
 // nodes wait 3 s for this one.
 constexpr Ns kAccountPatience = std::chrono::seconds(2);
+// Of the check's time, for the one question to slurmctld before it.
+constexpr Ns kAskPatience = std::chrono::seconds(1);
 constexpr std::size_t kMaxSaidAloud = 20;  // of the probe's lines into slurmd's log; the record has them all
 constexpr std::size_t kMaxDeclined = 160;  // bytes of a reason that the leader repeats in its line
-constexpr const char* kDefaultPath = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin:/opt/slurm/bin";
 
 class Log {
  public:
@@ -60,12 +66,10 @@ class Log {
 };
 
 bool switched_off(const std::string& config) {
-  struct stat status {};
-  const std::filesystem::path folder = std::filesystem::path(config).parent_path();
-  return ::lstat((folder / kKillSwitch).c_str(), &status) == 0;
+  return exists(std::filesystem::path(config).parent_path() / kKillSwitch);
 }
 
-Result<Policy> read_policy(const std::string& config) {
+Result<Site> read_site(const std::string& config) {
   auto text = read_trusted(config, kMaxConfigBytes, "");
   if (!text) return tl::unexpected(text.error());
   return parse_config(*text, config);
@@ -123,11 +127,19 @@ class Check {
     log_.name(run_id().job);
     const auto prepared = set_policy();
     announce();
+    if (!prepared && !asked()) {
+      log_.error(describe(prepared.error()) + "; nothing is checked");
+      return 0;
+    }
+    const auto skip = prepared ? skipped_by_all() : std::nullopt;
+    if (skip && !skip->said) return 0;
     if (!first_for_this_run()) return 0;
     for (const std::string& note : notes_)
       remark(note);
     if (!prepared) return conclude(start_failed(describe(prepared.error())));
+    if (skip) return conclude(start_failed("not measured: " + skip->reason));
     const auto why_not = prepare();
+    if (leads() && !why_not) decide_conduct();
     record_.phases["start"] = system::now() - start_;
     if (why_not) return conclude(leads() || account_.uid == 0 ? start_failed(*why_not) : decline(*why_not));
     return conclude(measure());
@@ -142,6 +154,7 @@ class Check {
     return invocation_.notice_directory ? *invocation_.notice_directory : policy().run_directory;
   }
   bool leads() const { return record_.job.roster.self == 0; }
+  bool asked() const { return invocation_.request.has_value(); }
 
   Outcome start_failed(const std::string& reason) {
     return inconclusive(assignment(), judge::Phase::start, reason, system::now() - start_);
@@ -153,12 +166,20 @@ class Check {
 
   // The site's file, then the job's request. Until it is read the built-in values stand.
   Result<void> set_policy() {
-    const auto site = read_policy(invocation_.config);
+    const auto site = read_site(invocation_.config);
     if (!site) return tl::unexpected(site.error());
-    policy() = *site;
+    policy() = site->defaults;
+    const auto mine = resolve(*site, kind_of(record_.job));
+    if (!mine) return tl::unexpected(mine.error());
+    policy() = *mine;
     const auto request = parse_request(invocation_.request.value_or(""));
     if (!request) return tl::unexpected(request.error());
-    policy() = apply(*site, *request, notes_);
+    std::vector<Wish> wishes;
+    policy() = apply(*mine, *request, wishes);
+    for (const Wish& wish : wishes)
+      notes_.push_back(wish.text);
+    for (const std::string& line : without_effect(policy()))
+      record_.remarks.push_back(line);  // the site's, who asks with `netcheck policy`
     assignment().agreement = agreement(policy());
     policy().module_directory = module_directory_of(invocation_, policy());
     const Ns kept_back = std::min(kAfterwards, policy().time / 8);
@@ -188,6 +209,37 @@ class Check {
     // case.
     if (!write_notice(none)) remove_notice(notice_directory(), run_id().job);
     return true;
+  }
+
+  // Why no node of the job checks it, by what all of them know alike.
+  std::optional<Skip> skipped_by_all() {
+    known_ = known_to_all(record_.job, asked(), policy(), system::now() + kAccountPatience);
+    const Conduct conduct = when(policy(), known_, std::nullopt);
+    const auto* skip = std::get_if<Skip>(&conduct);
+    return skip != nullptr ? std::optional(*skip) : std::nullopt;
+  }
+
+  // The rest is the first node's to find out; the others hear of it at the rendezvous.
+  void decide_conduct() {
+    const Time began = system::now();
+    std::vector<std::string> unknown;
+    const Time deadline = std::min(began + kAskPatience, assignment().rendezvous_deadline);
+    const Conduct conduct = conduct_of_first(known_, record_.job, policy(), deadline, unknown);
+    record_.phases["conduct"] = system::now() - began;
+    for (const std::string& what : unknown) {
+      log_.info(what);
+      record_.remarks.push_back(printable(what, 400));
+    }
+    if (const auto* skip = std::get_if<Skip>(&conduct)) {
+      assignment().not_measured = "not measured: " + skip->reason;
+      quiet_ = !skip->said;
+    }
+    const auto* warn = std::get_if<WarnOnly>(&conduct);
+    if (warn == nullptr) return;
+    const Policy before = std::exchange(policy(), only_warning(policy(), warn->reason));
+    if (before.sources == policy().sources) return;  // nothing would have been done
+    notes_.push_back("only a warning: " + warn->reason);
+    remark(notes_.back());
   }
 
   // Everything the probe needs. Returns why there can be no check.
@@ -285,17 +337,25 @@ class Check {
     lock_.reset();
     listener_.reset();
     log_.info(outcome.line);
+    // Who did not ask hears nothing of a check that did not take place.
+    const bool quiet = quiet_ || (!asked() && !leads() && outcome.verdict == "inconclusive");
+    if (auto kept = remember_pass(outcome.judged, policy(), assignment().roster.nodes); !kept)
+      remark("min_interval: " + describe(kept.error()));
     record_.verdict = outcome.verdict;
     record_.line = outcome.line;
     record_.judged = outcome.judged;
     record_.report = std::move(outcome.report);
-    const bool annotates = leads() && policy().annotate;
+    const bool annotates = leads() && policy().annotate && !quiet;
     record_.action = annotates ? "annotate" : "none";
     record_.action_result = annotates ? "begun"
+                            : quiet   ? "nobody asked"
                             : leads() ? "the site has switched it off"
                                       : "the job's first node annotates";
     keep_record();
-    if (auto noticed = write_notice(outcome); !noticed) remark("no notice: " + describe(noticed.error()));
+    if (quiet)
+      remove_notice(notice_directory(), run_id().job);
+    else if (auto noticed = write_notice(outcome); !noticed)
+      remark("no notice: " + describe(noticed.error()));
     if (!annotates) return 0;
     annotate_job();
     keep_record();
@@ -324,12 +384,7 @@ class Check {
   void annotate_job() {
     const Time began = system::now();
     const Time deadline = std::min(began + kAnnotatePatience, start_ + policy().time + kOverrun);
-    const char* path = std::getenv("PATH");
-    const char* conf = std::getenv("SLURM_CONF");
-    const auto done =
-        annotate(run_id(), record_.line, conf == nullptr ? "" : conf,
-                 fmt::format("{}{}{}", path == nullptr ? "" : path, path == nullptr ? "" : ":", kDefaultPath),
-                 deadline);
+    const auto done = annotate(run_id(), record_.line, slurm_conf(), slurm_path(), deadline);
     record_.phases["annotate"] = system::now() - began;
     record_.action_result = done ? *done : describe(done.error());
     if (!done) log_.error("not annotated: " + record_.action_result);
@@ -343,6 +398,8 @@ class Check {
   std::vector<std::string> notes_;  // what the request asked for and the site does not grant
   std::optional<Folder> folder_;
   system::Descriptor lock_, listener_;
+  Circumstances known_;
+  bool quiet_ = false;  ///< nobody asked, and nothing was measured
   bool record_failed_ = false;
 };
 
@@ -364,7 +421,7 @@ int supervise(const Invocation& invocation) {
         "prolog: no job here: SLURM_JOB_ID is not set (this is called by Slurm's prolog, not by hand)");
     return static_cast<int>(ExitCode::usage);
   }
-  if (!invocation.request || switched_off(invocation.config)) return 0;
+  if (switched_off(invocation.config)) return 0;
   block_signals();
   ::umask(022);
   return Check(invocation).run();

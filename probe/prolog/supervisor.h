@@ -15,7 +15,8 @@ namespace netcheck::prolog {
 struct Invocation {
   std::string program;                 ///< absolute path of this program
   std::string config;                  ///< /etc/netcheck/netcheck.toml; a missing file means built-in values
-  std::optional<std::string> request;  ///< the value of --netcheck; nullopt: not asked for
+  std::optional<std::string> request;  ///< the value of --netcheck; nullopt: not asked for,
+                                       ///< and checked only where the site says mode = "always"
   std::vector<std::string> module_directories;  ///< where fabric modules may lie, unless the site says where
   std::string run_directory = kRunDirectory;    ///< where the record goes when the site's file cannot be read
   /// Where the plugin looks for the notice; nullopt: in the site's run directory. The record lies in the

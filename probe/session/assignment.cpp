@@ -63,6 +63,8 @@ Json write(const Policy& policy) {
                 {"annotate", policy.annotate}};
   write_rate(value, "min", policy.min);
   write_rate(value, "site_min", policy.site_min);
+  write_rate(value, "min_per_rail", policy.min_per_rail);
+  write_rate(value, "min_per_pair", policy.min_per_pair);
   return value;
 }
 
@@ -71,6 +73,8 @@ Policy read_policy(const Json& value) {
   Policy policy;
   policy.min = read_rate(fields, "min");
   policy.site_min = read_rate(fields, "site_min");
+  policy.min_per_rail = read_rate(fields, "min_per_rail");
+  policy.min_per_pair = read_rate(fields, "min_per_pair");
   policy.op = fields.text("op", kMaxText);
   policy.time = fields.duration("time");
   policy.max_time = fields.duration("max_time");
@@ -123,6 +127,7 @@ Json to_json(const Assignment& assignment) {
           {"policy", write(assignment.policy)},
           {"deadline", assignment.deadline.time_since_epoch().count()},
           {"rendezvous_deadline", assignment.rendezvous_deadline.time_since_epoch().count()},
+          {"not_measured", assignment.not_measured},
           {"agreement", assignment.agreement},
           {"declined", assignment.declined}};
 }
@@ -133,6 +138,7 @@ Assignment assignment_from_json(const Json& value) {
           .policy = read_policy(fields.object("policy")),
           .deadline = Time(fields.duration("deadline")),
           .rendezvous_deadline = Time(fields.duration("rendezvous_deadline")),
+          .not_measured = fields.text("not_measured", kMaxText),
           .agreement = fields.text("agreement", kMaxText),
           .declined = fields.text("declined", kMaxText)};
 }

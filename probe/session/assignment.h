@@ -16,6 +16,8 @@ struct Assignment {
   Policy policy;    ///< effective
   Time deadline{};  ///< the probe has reported by then; CLOCK_MONOTONIC of this node
   Time rendezvous_deadline{};
+  /// Of the leader: why this job is not to be measured; "" when it is. The others learn it from the leader.
+  std::string not_measured;
   std::string agreement;  ///< policy hash: must be equal on all nodes
   /// Why this node can take no part, for the leader to say; nothing is measured then. Empty: it takes part.
   std::string declined;

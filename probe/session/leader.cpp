@@ -78,6 +78,10 @@ struct Leader::State {
     if (stage != Stage::rendezvous || present.contains(node)) return;
     end = std::min(end, now + said.remaining - kClosing);
     gather.deadline = std::min(gather.deadline, end);
+    if (!assignment.not_measured.empty()) {
+      present.emplace(node, std::move(said));
+      return refuse(assignment.not_measured, now);
+    }
     const auto unlike = difference(assignment, node, said);
     const std::string declined = std::move(said.declined);
     present.emplace(node, std::move(said));

@@ -49,6 +49,8 @@ judge::Plan plan_of(const Assignment& assignment) {
     plan.nodes.push_back({.name = node, .lanes = {}, .machine = {}});
   plan.thresholds.min = policy.min;
   plan.thresholds.site_floor = policy.site_min;
+  plan.thresholds.min_per_rail = policy.min_per_rail;
+  plan.thresholds.min_per_pair = policy.min_per_pair;
   plan.op = gate_op(policy.op);
   plan.slice = policy.slice;
   plan.group_size = policy.group_size;

@@ -11,7 +11,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 Policy site(const char* toml) {
-  return parse_config(toml, "f").value();
+  return parse_config(toml, "f").value().defaults;
 }
 
 struct Applied {
@@ -21,7 +21,10 @@ struct Applied {
 
 Applied apply_to(Policy policy, const char* spec) {
   Applied applied;
-  applied.policy = apply(std::move(policy), parse_request(spec).value(), applied.notes);
+  std::vector<Wish> wishes;
+  applied.policy = apply(std::move(policy), parse_request(spec).value(), wishes);
+  for (const Wish& wish : wishes)
+    applied.notes.push_back((wish.forbidden() ? "forbidden: " : "") + wish.text);
   return applied;
 }
 
@@ -37,7 +40,7 @@ TEST(Apply, LowerThresholdIsNot) {
   const auto [policy, notes] = apply_to(site("[threshold]\nmin='100Gbps'"), "50Gbps");
   EXPECT_EQ(policy.min, Rate{100e9});
   EXPECT_EQ(policy.sources.at("threshold.min"), "f:2");
-  EXPECT_THAT(notes, ElementsAre("min=50Gbps: the site's minimum is 100Gbps"));
+  EXPECT_THAT(notes, ElementsAre("forbidden: min=50Gbps: the site's minimum is 100Gbps"));
 }
 
 TEST(Apply, AnyThresholdIsGrantedWhereTheSiteHasNone) {
@@ -69,6 +72,35 @@ TEST(Apply, OperationIsTheUsersChoice) {
   EXPECT_THAT(notes, IsEmpty());
 }
 
+TEST(Apply, ThresholdStaysBetweenWhatTheSiteTakes) {
+  constexpr const char* kSite = "[users]\nlowest_min='10Gbps'\nhighest_min='800Gbps'";
+  EXPECT_EQ(apply_to(site(kSite), "10Gbps").policy.min, Rate{10e9});
+  EXPECT_EQ(apply_to(site(kSite), "800Gbps").policy.min, Rate{800e9});
+  const auto [low, low_notes] = apply_to(site(kSite), "1Gbps");
+  EXPECT_FALSE(low.min);
+  EXPECT_THAT(low_notes, ElementsAre("forbidden: min=1Gbps: the lowest that the site takes is 10Gbps"));
+  const auto [high, high_notes] = apply_to(site(kSite), "10Tbps");
+  EXPECT_FALSE(high.min);
+  EXPECT_THAT(high_notes,
+              ElementsAre("forbidden: min=10000Gbps: the highest that the site takes is 800Gbps"));
+}
+
+TEST(Apply, ActionIsTheSitesOrOneThatItAllows) {
+  const auto [same, same_notes] = apply_to(site("[action]\naction='requeue'"), "action=requeue");
+  EXPECT_EQ(same.action, Action::requeue);
+  EXPECT_EQ(same.sources.at("action.action"), "f:2");
+  EXPECT_THAT(same_notes, IsEmpty());
+  const auto [allowed, allowed_notes] =
+      apply_to(site("[users]\nuser_actions=['hold','cancel']"), "action=cancel");
+  EXPECT_EQ(allowed.action, Action::cancel);
+  EXPECT_EQ(allowed.sources.at("action.action"), "the job's request");
+  EXPECT_THAT(allowed_notes, IsEmpty());
+  const auto [not_allowed, why] = apply_to(
+      site("[action]\naction='requeue'\n[users]\nuser_actions=['hold','requeue']"), "action=annotate");
+  EXPECT_EQ(not_allowed.action, Action::requeue);
+  EXPECT_THAT(why, ElementsAre("forbidden: action=annotate: the site allows requeue, hold"));
+}
+
 TEST(Apply, EmptyRequestChangesNothing) {
   EXPECT_EQ(apply_to(site("[check]\ntime='9s'"), "(null)").policy, site("[check]\ntime='9s'"));
 }
@@ -76,9 +108,10 @@ TEST(Apply, EmptyRequestChangesNothing) {
 TEST(Agreement, DiffersWithWhatAllNodesMustShare) {
   const std::string usual = agreement(site(""));
   EXPECT_EQ(usual, agreement(site("# the same\n[check]\ntime='8s'")));
-  for (const char* toml : {"[check]\ntime='9s'", "[check]\nop='alltoall'", "[check]\nslice='1s'",
-                           "[check]\nrendezvous='2s'", "[check]\ngroup_size=4", "[threshold]\nmin='1Gbps'",
-                           "[fabric]\nfabric='nccl'", "[probe]\nmemory='1MiB'"})
+  for (const char* toml :
+       {"[check]\ntime='9s'", "[check]\nop='alltoall'", "[check]\nslice='1s'", "[check]\nrendezvous='2s'",
+        "[check]\ngroup_size=4", "[threshold]\nmin='1Gbps'", "[threshold]\nmin_per_rail='1Gbps'",
+        "[threshold]\nmin_per_pair='1Gbps'", "[fabric]\nfabric='nccl'", "[probe]\nmemory='1MiB'"})
     EXPECT_NE(usual, agreement(site(toml))) << toml;
   // What may differ from node to node.
   for (const char* toml : {"[peers]\nmunge_socket='/run/m'", "[fabric]\nexclude=['eno*']",

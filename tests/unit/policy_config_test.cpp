@@ -1,5 +1,5 @@
 // netcheck.toml: the documented file against the built-in values, and what is refused.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <filesystem>
 #include <fstream>
@@ -32,28 +32,29 @@ TEST(Config, DocumentedFileIsTheBuiltInPolicy) {
   ASSERT_FALSE(text.empty());
   const auto as_shipped = parse_config(text, "netcheck.toml");
   ASSERT_TRUE(as_shipped) << describe(as_shipped.error());
-  EXPECT_EQ(bare(*as_shipped), Policy{});
+  EXPECT_EQ(bare(as_shipped->defaults), Policy{});
 
   const std::string uncommented =
       std::regex_replace(text, std::regex("(^|\n)#([a-z_]+ = )", std::regex::ECMAScript), "$1$2");
   const auto spelled_out = parse_config(uncommented, "netcheck.toml");
   ASSERT_TRUE(spelled_out) << describe(spelled_out.error());
-  EXPECT_EQ(bare(*spelled_out), Policy{});
+  EXPECT_EQ(bare(spelled_out->defaults), Policy{});
   // Every key that exists is in the document: each value came from a line of it.
-  for (const auto& [key, source] : spelled_out->sources)
+  for (const auto& [key, source] : spelled_out->defaults.sources)
     EXPECT_TRUE(source.starts_with("netcheck.toml:")) << key << " is not documented";
-  EXPECT_EQ(spelled_out->sources.size(), as_shipped->sources.size());
+  EXPECT_EQ(spelled_out->defaults.sources.size(), as_shipped->defaults.sources.size());
 }
 
 TEST(Config, EmptyFileIsBuiltIn) {
-  const auto policy = parse_config("", "f");
-  ASSERT_TRUE(policy);
-  EXPECT_EQ(bare(*policy), Policy{});
-  EXPECT_EQ(policy->sources.at("check.time"), "built-in");
+  const auto site = parse_config("", "f");
+  ASSERT_TRUE(site);
+  EXPECT_EQ(bare(site->defaults), Policy{});
+  EXPECT_THAT(site->rules, testing::IsEmpty());
+  EXPECT_EQ(site->defaults.sources.at("check.time"), "built-in");
 }
 
 TEST(Config, ValuesAreTakenWithTheirLine) {
-  const auto policy = parse_config(R"(
+  const auto site = parse_config(R"(
 [threshold]
 min = "50GB/s"
 [check]
@@ -72,9 +73,26 @@ key_file = "/etc/netcheck/key"
 devices = ["mlx5_0", "mlx5_[3-6]"]
 [record]
 annotate = false
+[when]
+mode = "always"
+shared = "measure"
+min_walltime = "none"
+min_interval = "10min"
+allow_groups = ["hpc", "DOMAIN.users"]
+kill_switch = "/shared/netcheck-off"
+[users]
+user_actions = ["hold", "requeue", "hold"]
+[action]
+action = "requeue"
+drain = true
+on_inconclusive = "requeue_once"
+requeue_fallback = "cancel"
+max_requeues = 0
+max_drained_total = "2.5%"
 )",
-                                   "/etc/netcheck/netcheck.toml");
-  ASSERT_TRUE(policy) << describe(policy.error());
+                                 "/etc/netcheck/netcheck.toml");
+  ASSERT_TRUE(site) << describe(site.error());
+  const Policy* policy = &site->defaults;
   EXPECT_EQ(policy->min, Rate{400e9});
   EXPECT_EQ(policy->site_min, Rate{400e9});
   EXPECT_EQ(policy->op, "all_reduce");
@@ -86,6 +104,19 @@ annotate = false
   EXPECT_EQ(policy->addresses.at("n18.x"), "fe80::1%eth0");
   EXPECT_EQ(policy->devices, (std::vector<std::string>{"mlx5_0", "mlx5_[3-6]"}));
   EXPECT_FALSE(policy->annotate);
+  EXPECT_EQ(policy->mode, Mode::always);
+  EXPECT_EQ(policy->shared, Shared::measure);
+  EXPECT_EQ(policy->min_walltime, Ns::zero());
+  EXPECT_EQ(policy->min_interval, std::chrono::minutes(10));
+  EXPECT_EQ(policy->allow_groups, (std::vector<std::string>{"hpc", "DOMAIN.users"}));
+  EXPECT_EQ(policy->kill_switch, "/shared/netcheck-off");
+  EXPECT_EQ(policy->user_actions, (std::vector{Action::hold, Action::requeue}));
+  EXPECT_EQ(policy->action, Action::requeue);
+  EXPECT_TRUE(policy->drain);
+  EXPECT_EQ(policy->on_inconclusive, OnInconclusive::requeue_once);
+  EXPECT_EQ(policy->requeue_fallback, Action::cancel);
+  EXPECT_EQ(policy->max_requeues, 0u);
+  EXPECT_EQ(policy->max_drained_total, Share{.percent = 2.5});
   EXPECT_EQ(policy->sources.at("check.time"), "/etc/netcheck/netcheck.toml:6");
   EXPECT_EQ(policy->sources.at("check.max_time"), "built-in");
 }
@@ -116,10 +147,11 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"check=1", "f.toml:1: 'check' is a section"},
         Refused{"[check]\ntime=8", "f.toml:2: 'time' must be"},
         Refused{"[check]\ntime='8'", "f.toml:2: 'time' read the time '8': it has no unit"},
-        Refused{"[check]\ntime='61s'", "f.toml:2: 'time' must be from 1.0s to 60.0s"},
+        Refused{"[check]\ntime='61s'", "f.toml:2: 'time' must be from 1s to 60s"},
         Refused{"[check]\ntime='500ms'", "f.toml:2"}, Refused{"[check]\ntime='30s'", "above 'max_time'"},
-        Refused{"[check]\nmax_time='5s'", "f.toml:2: 'time' (8.0s) is above 'max_time' (5.0s)"},
-        Refused{"[check]\ntime='4s'", "f.toml:2: 'rendezvous' (3.0s) and 'slice' (1.5s) do not fit"},
+        Refused{"[check]\nmax_time='5s'", "f.toml:2: 'time' (8s) is above 'max_time' (5s)"},
+        Refused{"[check]\ntime='4s'",
+                "f.toml:2: 'rendezvous' (3s) and 'slice' (1.5s) do not fit into 'time' (4s)"},
         Refused{"[check]\nop='sum'", "f.toml:2: 'op' must be"},
         Refused{"[check]\ngroup_size=1", "f.toml:2: 'group_size' must be a whole number from 2 to 1024"},
         Refused{"[check]\ngroup_size=8.0", "f.toml:2"}, Refused{"[check]\ngroup_size='8'", "f.toml:2"},
@@ -140,6 +172,50 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"[probe]\nmemory='99999GiB'", "f.toml:2"},
         Refused{"[fabric]\nfabric='../x'", "name of a module"}, Refused{"[fabric]\ndevices='eth0'", "list"},
         Refused{"[fabric]\ndevices=['a b']", "f.toml:2"},
+        Refused{"[threshold]\nprofile='h200'", "f.toml:2: 'profile' must be \"none\", \"llm\""},
+        Refused{"[threshold]\nmin_per_rail=1", "f.toml:2: 'min_per_rail' must be a rate in quotes"},
+        Refused{"[threshold]\nmin_fraction=1.5", "f.toml:2: 'min_fraction' must be above 0 and at most 1"},
+        Refused{"[threshold]\nmin_fraction=nan", "f.toml:2"},
+        Refused{"[threshold]\nmin_fraction='80%'", "f.toml:2: 'min_fraction' must be a number"},
+        Refused{"[when]\nmode='allways'", "f.toml:2: 'mode' must be \"opt-in\" or \"always\""},
+        Refused{"[when]\nmin_walltime='0s'", "f.toml:2"}, Refused{"[when]\nsettle=120", "f.toml:2"},
+        Refused{"[when]\nallow_users='alice'", "f.toml:2: 'allow_users' must be a list"},
+        Refused{"[when]\nallow_users=['a b']", "f.toml:2: 'allow_users' must be a list of user names"},
+        Refused{"[when]\nkill_switch='off'", "f.toml:2: 'kill_switch' must be an absolute path"},
+        Refused{"[users]\nuser_actions=['drain']",
+                "f.toml:2: 'user_actions' must be a list of actions: annotate"},
+        Refused{"[users]\nlowest_min='2Gbps'\nhighest_min='1Gbps'",
+                "f.toml:2: 'lowest_min' (2Gbps) is above 'highest_min' (1Gbps)"},
+        Refused{"[action]\naction='drain'",
+                "f.toml:2: 'action' must be \"annotate\", \"hold\", \"requeue\" or \"cancel\""},
+        Refused{"[action]\nrequeue_fallback='requeue'", "f.toml:2: 'requeue_fallback' must be"},
+        Refused{"[action]\ndrain='yes'", "f.toml:2: 'drain' must be true or false"},
+        Refused{"[action]\nmax_requeues=-1", "f.toml:2: 'max_requeues' must be a whole number from 0 to 16"},
+        Refused{"[action]\nmax_drained_total='101%'", "f.toml:2"},
+        Refused{"[action]\nmax_drained_total='-1%'", "f.toml:2"},
+        Refused{"[action]\nmax_drained_total='1.1.1%'", "f.toml:2"},
+        Refused{"[action]\nmax_requeue=1",
+                "f.toml:2: unknown key 'max_requeue' (did you mean 'max_requeues'?)"},
+        Refused{"[rule]\npartition='gpu'", "f.toml:1: a rule begins with [[rule]]"},
+        Refused{"[[rules]]\npartition='gpu'", "f.toml:1: unknown section 'rules' (did you mean 'rule'?)"},
+        Refused{"\n[[rule]]\nmin='1Gbps'", "f.toml:2: this rule has no condition"},
+        Refused{"[[rule]]\npartition='gpu'", "f.toml:1: this rule sets nothing"},
+        Refused{"[[rule]]\npartitoin='gpu'\nmin='1Gbps'",
+                "f.toml:2: unknown key 'partitoin' (did you mean 'partition'?)"},
+        Refused{"[[rule]]\npartition='gpu'\nmni='1Gbps'",
+                "f.toml:3: unknown key 'mni' (did you mean 'min'?)"},
+        Refused{"[[rule]]\npartition='gpu'\nmin=1", "f.toml:3: 'min' must be a rate"},
+        Refused{"[[rule]]\npartition=''\nmin='1Gbps'", "f.toml:2: 'partition' must be a name or glob"},
+        Refused{"[[rule]]\npartition=[]\nmin='1Gbps'", "f.toml:2: 'partition' must not be empty"},
+        Refused{"[[rule]]\nnodes='8-2'\nmin='1Gbps'", "f.toml:2: 'nodes' must be"},
+        Refused{"[[rule]]\nnodes='-'\nmin='1Gbps'", "f.toml:2: 'nodes' must be"},
+        Refused{"[[rule]]\nnodes=0\nmin='1Gbps'", "f.toml:2: 'nodes' must be"},
+        Refused{"[[rule]]\nnodes='4294967296'\nmin='1Gbps'", "f.toml:2: 'nodes' must be"},
+        Refused{"[[rule]]\npartition='a'\nprobe_user='x'",
+                "f.toml:3: a rule cannot set 'probe_user' (it is the same for every job: it belongs under "
+                "[probe])"},
+        Refused{"[[rule]]\npartition='a'\nmin='1Gbps'\n[[rule]]\npartition='a'\nmin='2Gbps'",
+                "f.toml:4: this rule sets 'threshold.min' for the very jobs of rule 1 at f.toml:1"},
         Refused{"[check]\ntime='8s'\ntime='9s'", "f.toml:3"}, Refused{"[check\ntime='8s'", "f.toml:1"},
         Refused{"[check]\ntime=\"8s", "f.toml:2"}));
 

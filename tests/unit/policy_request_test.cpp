@@ -23,6 +23,8 @@ TEST(Request, IsARateOrKeysAndValues) {
   EXPECT_EQ(parse_request("time=1500ms,op=auto").value(), (Request{{}, "auto", milliseconds(1'500)}));
   for (const char* op : {"auto", "all_gather", "all_reduce", "reduce_scatter", "alltoall", "broadcast"})
     EXPECT_EQ(parse_request(std::string("op=") + op).value().op, op);
+  for (const Action action : {Action::annotate, Action::hold, Action::requeue, Action::cancel})
+    EXPECT_EQ(parse_request("action=" + std::string(name(action))).value().action, action);
 }
 
 struct Refused {
@@ -51,7 +53,10 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{",", "'' is no key=value"}, Refused{"=", "unknown key ''"},
         Refused{"=400Gbps", "unknown key ''"}, Refused{"min", "does not begin with a number"},
         Refused{"min=", "it is empty"}, Refused{"mim=400Gbps", "unknown key 'mim', did you mean 'min'?"},
-        Refused{"action=requeue", "unknown key 'action': they are min, op, time"},
+        Refused{"drain=yes", "unknown key 'drain': they are min, op, time, action"},
+        Refused{"action=drain", "action 'drain': they are annotate, hold, requeue, cancel"},
+        Refused{"action=", "they are annotate"}, Refused{"action=requeu", "did you mean 'requeue'?"},
+        Refused{"action=hold,action=hold", "'action' is given twice"},
         Refused{"Min=400Gbps", "unknown key 'Min'"}, Refused{"min=1Gbps,min=2Gbps", "'min' is given twice"},
         Refused{"time=5s,op=auto,time=5s", "'time' is given twice"}, Refused{"min=-1Gbps", "it is negative"},
         Refused{"-400Gbps", "it is negative"}, Refused{"min=0Gbps", "above zero"},

@@ -125,6 +125,17 @@ TEST_F(LeaderTest, TellsLatecomersWhatIsDecidedAlready) {
   EXPECT_THAT(inconclusive(actions).missing, ElementsAre("n2"));
 }
 
+TEST_F(LeaderTest, TellsEveryoneOfAJobThatIsNotToBeMeasured) {
+  assignment_.not_measured = "not measured: its time limit of 30s is under the site's 60s";
+  Leader leader(assignment_, kStart);
+  for (std::uint32_t node = 0; node < 4; ++node) {
+    const auto closes = told<Close>(leader.on(FromNode{node, present(assignment_)}, kStart));
+    ASSERT_THAT(closes, SizeIs(1)) << node;
+    EXPECT_EQ(closes.at(node).verdict, "inconclusive");
+    EXPECT_THAT(closes.at(node).line, HasSubstr(assignment_.not_measured));
+  }
+}
+
 TEST_F(LeaderTest, RefusesAnotherVersionOfTheFabric) {
   all_present();
   say(0, Opened{.ready = ready()});
