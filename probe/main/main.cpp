@@ -17,6 +17,7 @@
 
 #include "contract/error.h"
 #include "fabric/child.h"
+#include "main/policy.h"
 #include "main/replay.h"
 #include "prolog/supervisor.h"
 #include "session/probe.h"
@@ -62,6 +63,7 @@ struct Arguments {
   std::string fabric;
   std::string module_directory;
   std::string record;
+  netcheck::PolicyQuestion policy;
 };
 
 // Subcommands that netcheck starts by itself; not shown in --help.
@@ -85,8 +87,9 @@ void add_prolog(CLI::App& app, Arguments& arguments, std::function<int()>& chose
                                         "the check of one node, from Slurm's job prolog (as root)\n"
                                         "Example, in a Prolog script:  netcheck prolog --request=400Gbps");
   prolog->add_option("--config", arguments.config, "the site's configuration")->capture_default_str();
-  CLI::Option* request = prolog->add_option("--request", arguments.request,
-                                            "the value of --netcheck; without it, nothing is checked");
+  CLI::Option* request =
+      prolog->add_option("--request", arguments.request,
+                         "the value of --netcheck; without it, checked only where mode = \"always\"");
   CLI::Option* notices = prolog->add_option(
       "--notice-directory", arguments.notice_directory,
       "run_directory= of plugstack.conf, where the plugin looks for the notice; without it, that of the "
@@ -105,6 +108,29 @@ void add_prolog(CLI::App& app, Arguments& arguments, std::function<int()>& chose
       invocation.module_directories = module_directories(invocation.program);
       return netcheck::prolog::supervise(invocation);
     };
+  });
+}
+
+void add_policy(CLI::App& app, Arguments& arguments, std::function<int()>& chosen) {
+  netcheck::PolicyQuestion& question = arguments.policy;
+  question.config = kConfig;
+  CLI::App* policy =
+      app.add_subcommand("policy",
+                         "the settings in effect for a job, and where each comes from\n"
+                         "Example:  netcheck policy --partition gpu --nodes 16 --spec 400Gbps");
+  CLI::Option* config =
+      policy->add_option("--config", question.config, "the site's configuration")->capture_default_str();
+  policy->add_option("--spec", question.spec, "a request, as in --netcheck=SPEC");
+  policy->add_option("--partition", question.partition, "the job's, for the rules");
+  policy->add_option("--account", question.account, "the job's");
+  policy->add_option("--nodes", question.nodes, "how many it has")->check(CLI::PositiveNumber);
+  policy->add_option("--gpu", question.gpu, "the model of its first node's GPUs; \"\": none");
+  policy->add_option("--hardware", question.hardware, "its first node's class of hardware");
+  policy->add_flag("--json", question.json, "for programs");
+  policy->add_flag("--submission", question.submission)->group("");
+  policy->callback([&, config] {
+    question.must_exist = config->count() > 0;
+    chosen = [&] { return netcheck::print_policy(question); };
   });
 }
 
@@ -140,6 +166,7 @@ int run(int argc, char** argv) {
   Arguments arguments;
   std::function<int()> chosen;
   add_prolog(app, arguments, chosen);
+  add_policy(app, arguments, chosen);
   add_replay(app, arguments, chosen);
   add_internal(app, arguments, chosen);
   if (const std::string unknown = unknown_subcommand(app, argc, argv); !unknown.empty())

@@ -1,0 +1,153 @@
+#include "main/policy.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <vector>
+
+#include "policy/policy.h"
+#include "policy/show.h"
+#include "prolog/folder.h"
+
+namespace netcheck {
+
+namespace {
+
+constexpr std::size_t kMaxConfigBytes = 1U << 20;
+
+struct Answer {
+  Site site;
+  bool exists = false;
+  Policy policy;
+  std::vector<Wish> forbidden;
+  std::vector<std::string> notes;
+};
+
+Result<Site> read_site(const PolicyQuestion& question) {
+  std::error_code error;
+  if (question.must_exist && !std::filesystem::exists(question.config, error) && !error)
+    return fail("read the configuration", question.config, "there is no such file");
+  const auto text = prolog::read_trusted(question.config, kMaxConfigBytes, "");
+  if (!text) return tl::unexpected(text.error());
+  return parse_config(*text, question.config);
+}
+
+JobKind kind_of(const PolicyQuestion& question) {
+  return {.partition = question.partition,
+          .account = question.account,
+          .nodes = question.nodes,
+          .gpu = question.gpu,
+          .hardware = question.hardware};
+}
+
+Result<Answer> answer(const PolicyQuestion& question) {
+  const auto request = parse_request(question.spec.value_or(""));
+  if (!request) return tl::unexpected(request.error());
+  auto site = read_site(question);
+  if (!site) return tl::unexpected(site.error());
+  auto policy = resolve(*site, kind_of(question));
+  if (!policy) return tl::unexpected(policy.error());
+  Answer result;
+  std::error_code error;
+  result.exists = std::filesystem::exists(question.config, error);
+  std::vector<Wish> wishes;
+  result.policy = apply(*policy, *request, wishes);
+  for (const Wish& wish : not_granted_for_sure(*site, kind_of(question), *request))
+    if (wish.forbidden()) result.forbidden.push_back(wish);
+  for (const Wish& wish : wishes)
+    result.notes.push_back(wish.text);
+  for (std::string& line : without_effect(result.policy))
+    result.notes.push_back(std::move(line));
+  result.site = std::move(*site);
+  return result;
+}
+
+std::string rule_words(Match match, const std::string& why) {
+  if (match == Match::yes) return "applies";
+  return fmt::format("{}: {}", match == Match::no ? "does not apply" : "left out", why);
+}
+
+std::string job_words(const PolicyQuestion& question) {
+  std::string words;
+  const auto add = [&](const char* what, const std::optional<std::string>& value) {
+    if (value) words += fmt::format("{} {}{}", words.empty() ? "" : ",", what, printable(*value, 64));
+  };
+  add("partition ", question.partition);
+  add("account ", question.account);
+  if (question.nodes) add("nodes ", std::to_string(*question.nodes));
+  add("gpu ", question.gpu);
+  add("hardware ", question.hardware);
+  if (question.spec) add("--netcheck=", question.spec);
+  return words.empty() ? " any job" : words;
+}
+
+void print_text(const Answer& answer, const PolicyQuestion& question) {
+  fmt::print("# {}{}, for{}\n", question.config, answer.exists ? "" : " (not there: built-in values)",
+             job_words(question));
+  for (const Rule& rule : answer.site.rules) {
+    std::string why;
+    const Match match = matches(rule, kind_of(question), why);
+    fmt::print("# {} {}\n", rule.source, rule_words(match, why));
+  }
+  for (const std::string& note : answer.notes)
+    fmt::print("# note: {}\n", note);
+  fmt::print("\n{}", as_toml(answer.policy));
+}
+
+void print_json(const Answer& answer, const PolicyQuestion& question) {
+  Json rules = Json::array(), settings = Json::array();
+  for (const Rule& rule : answer.site.rules) {
+    std::string why;
+    const Match match = matches(rule, kind_of(question), why);
+    rules.push_back({{"rule", rule.source},
+                     {"applies", match == Match::yes  ? Json(true)
+                                 : match == Match::no ? Json(false)
+                                                      : Json()},
+                     {"why", why}});
+  }
+  for (const Shown& shown : show(answer.policy))
+    settings.push_back({{"section", shown.section},
+                        {"key", shown.key},
+                        {"value", shown.value},
+                        {"source", shown.source},
+                        {"form", shown.form},
+                        {"about", shown.about}});
+  const Json all{{"config", question.config},
+                 {"exists", answer.exists},
+                 {"rules", rules},
+                 {"notes", answer.notes},
+                 {"settings", settings}};
+  fmt::print("{}\n", all.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+/// One line each; printable, since the plugin shows them as they are.
+void print_for_submission(const PolicyQuestion& question) {
+  const auto request = parse_request(question.spec.value_or(""));
+  const auto site = read_site(question);
+  if (!request || !site) return;  // the first the plugin has said itself, the second is not the user's fault
+  for (const Wish& wish : not_granted_for_sure(*site, kind_of(question), *request))
+    fmt::print("{} {}\n", wish.forbidden() ? "refuse" : "note", printable(wish.text));
+  fmt::print("end\n");
+}
+
+int refuse(const std::string& text) {
+  fmt::print(stderr, "netcheck: {}\n", text);
+  return static_cast<int>(ExitCode::usage);
+}
+
+}  // namespace
+
+int print_policy(const PolicyQuestion& question) {
+  if (question.submission) {
+    print_for_submission(question);
+    return 0;
+  }
+  const auto found = answer(question);
+  if (!found) return refuse(describe(found.error()));
+  if (!found->forbidden.empty()) return refuse(fmt::format("--netcheck: {}", found->forbidden.front().text));
+  question.json ? print_json(*found, question) : print_text(*found, question);
+  return 0;
+}
+
+}  // namespace netcheck
