@@ -20,15 +20,13 @@ namespace {
 
 /// Set by slurmd for its prologs in every version from 20.11 on; a user cannot override them. Everything
 /// else, SPANK_* above all, stays behind.
-constexpr std::array<const char*, 18> kPassedOn{"SLURMD_NODENAME",         "SLURM_CONF",
-                                                "SLURM_CLUSTER_NAME",      "SLURM_JOB_ID",
-                                                "SLURM_JOB_UID",           "SLURM_JOB_GID",
-                                                "SLURM_JOB_USER",          "SLURM_NODELIST",
-                                                "SLURM_JOB_NODELIST",      "SLURM_JOB_NUM_NODES",
-                                                "SLURM_JOB_PARTITION",     "SLURM_JOB_ACCOUNT",
-                                                "SLURM_JOB_GPUS",          "SLURM_JOB_RESTART_COUNT",
-                                                "SLURM_JOB_CPUS_PER_NODE", "SLURM_HET_JOB_ID",
-                                                "SLURM_HET_JOB_OFFSET",    "SLURM_SCRIPT_CONTEXT"};
+constexpr std::array<const char*, 21> kPassedOn{
+    "SLURMD_NODENAME", "SLURM_CONF", "SLURM_CLUSTER_NAME", "SLURM_JOB_ID", "SLURM_JOB_UID", "SLURM_JOB_GID",
+    "SLURM_JOB_USER", "SLURM_NODELIST", "SLURM_JOB_NODELIST", "SLURM_JOB_NUM_NODES", "SLURM_JOB_PARTITION",
+    "SLURM_JOB_ACCOUNT", "SLURM_JOB_GPUS", "SLURM_JOB_RESTART_COUNT", "SLURM_JOB_CPUS_PER_NODE",
+    "SLURM_HET_JOB_ID", "SLURM_HET_JOB_OFFSET", "SLURM_SCRIPT_CONTEXT",
+    // from 23.02 or 23.11 on
+    "SLURM_JOB_OVERSUBSCRIBE", "SLURM_JOB_START_TIME", "SLURM_JOB_END_TIME"};
 
 /// After the program has ended its last words are in the pipe already: nothing more is waited for.
 constexpr auto kReapPatience = std::chrono::seconds(1);
@@ -155,8 +153,8 @@ void LineRelay::emit() {
   line_.clear();
 }
 
-void run_check(const Settings& settings, const std::string& request, std::vector<std::string> environment,
-               const Relay& relay) {
+void run_check(const Settings& settings, const std::optional<std::string>& request,
+               std::vector<std::string> environment, const Relay& relay) {
   const Time begun = monotonic_now();
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
@@ -166,8 +164,9 @@ void run_check(const Settings& settings, const std::string& request, std::vector
 
   system::Launch launch;
   launch.program = settings.program;
-  launch.arguments = {"prolog",   "--announce-deadline", "--notice-directory",  settings.run_directory,
-                      "--config", settings.config,       "--request=" + request};
+  launch.arguments = {"prolog",   "--announce-deadline", "--notice-directory", settings.run_directory,
+                      "--config", settings.config};
+  if (request) launch.arguments.push_back("--request=" + *request);
   launch.environment = std::move(environment);
   launch.descriptors = {{child_errors.get(), STDERR_FILENO}};
   launch.oom_score_adj = 0;

@@ -54,12 +54,12 @@ inline constexpr std::chrono::milliseconds kAnnouncePatience{3'000};
 /// What the program may take beyond the deadline that it announced (prolog/supervisor.h).
 inline constexpr std::chrono::milliseconds kOverrun{2'000};
 
-/// Runs `PROGRAM prolog --announce-deadline --notice-directory RUN_DIR --config CONFIG --request=REQUEST`, so
-/// that the notice lies where steps look for it whatever the site's file says, to its end, or to the deadline
-/// that it announces plus kOverrun, at most to `settings.timeout`; then it and everything below it is killed.
-/// Never waits for more than the program itself: an orphan that holds its stderr open is not waited for. Says
-/// through `relay` whatever went wrong; the job is not harmed by it.
-void run_check(const Settings& settings, const std::string& request, std::vector<std::string> environment,
-               const Relay& relay);
+/// Runs `PROGRAM prolog --announce-deadline --notice-directory RUN_DIR --config CONFIG [--request=REQUEST]`,
+/// so that the notice lies where steps look for it whatever the site's file says, to its end, or to the
+/// deadline that it announces plus kOverrun, at most to `settings.timeout`; then it and everything below it
+/// is killed. Never waits for more than the program itself: an orphan that holds its stderr open is not
+/// waited for. Says through `relay` whatever went wrong; the job is not harmed by it.
+void run_check(const Settings& settings, const std::optional<std::string>& request,
+               std::vector<std::string> environment, const Relay& relay);
 
 }  // namespace netcheck::plugin

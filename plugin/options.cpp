@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "policy/request.h"
+#include "submission.h"
 #include "system/descriptor.h"
 
 namespace netcheck::plugin {
@@ -23,10 +24,22 @@ constexpr const char* kStepRemark =
 struct Seen {
   bool job_has_option = false;
   unsigned times_called = 0;
+  std::optional<Settings> site;  ///< set where a request is of a job that is being submitted
 };
 Seen& seen() {
   static Seen instance;
   return instance;
+}
+
+/// The first refusal, or the notes. Non-zero refuses the command.
+int tell(const SiteAnswer& answer) {
+  if (!answer.refused.empty()) {
+    slurm_error("netcheck: --netcheck: %s", answer.refused.front().c_str());
+    return -1;
+  }
+  for (const std::string& note : answer.notes)
+    slurm_spank_log("netcheck: %s", note.c_str());
+  return 0;
 }
 
 }  // namespace
@@ -38,8 +51,9 @@ static int on_option(int /*value*/, const char* argument, int remote) {
   try {
     if (remote != 0) return 0;
     ++seen().times_called;
-    const auto request = parse_request(argument == nullptr ? "" : argument);
-    if (request) return 0;
+    const std::string spec = argument == nullptr ? "" : argument;
+    const auto request = parse_request(spec);
+    if (request) return seen().site && *request != Request{} ? tell(ask_site(*seen().site, spec)) : 0;
     const Error& error = request.error();
     slurm_error(
         "%s",
@@ -58,8 +72,9 @@ namespace {
 spank_option& the_option() {
   static std::array<char, 9> name{"netcheck"};
   static std::array<char, 5> argument{"SPEC"};
-  static std::array<char, 128> usage{
-      "check the job's network when it starts; SPEC: a rate (400Gbps), or min=RATE,op=OPERATION,time=TIME"};
+  static std::array<char, 144> usage{
+      "check the job's network when it starts; SPEC: a rate (400Gbps), or "
+      "min=RATE,op=OPERATION,time=TIME,action=ACTION"};
   constexpr int kOptionalArgument = 2;
   static spank_option option{name.data(), argument.data(), usage.data(), kOptionalArgument, 0, on_option};
   return option;
@@ -80,6 +95,10 @@ std::string own_command_line() {
 void register_option(spank_t spank) {
   if (const spank_err_t error = spank_option_register(spank, &the_option()); error != ESPANK_SUCCESS)
     slurm_error("netcheck: --netcheck is not available: %s", spank_strerror(error));
+}
+
+void ask_the_site(std::optional<Settings> settings) {
+  seen().site = std::move(settings);
 }
 
 std::optional<std::string> requested(spank_t spank) {

@@ -1,5 +1,6 @@
-// --netcheck[=SPEC]: registered in sbatch, salloc, srun and in steps; refused at once when malformed; fetched
-// again in the prolog. As the submitting user in clients, as root in the prolog and in steps.
+// --netcheck[=SPEC]: registered in sbatch, salloc, srun and in steps; refused at once when malformed, or when
+// the site forbids it; fetched again in the prolog. As the submitting user in clients, as root in the prolog
+// and in steps.
 #pragma once
 
 #include <functional>
@@ -11,10 +12,16 @@ extern "C" {
 #include <slurm/spank.h>
 }
 
+#include "settings.h"
+
 namespace netcheck::plugin {
 
 /// In slurm_spank_init of every context that takes options.
 void register_option(spank_t spank);
+
+/// With settings, requests are from here on of a job being submitted: the site's file is asked about each
+/// that wants something.
+void ask_the_site(std::optional<Settings> settings);
 
 /// In the job prolog: the value of the job's --netcheck; "" or "(null)" without one; nullopt when the job
 /// does not have the option.

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "every_job.h"
 #include "launch.h"
 #include "notice.h"
 #include "options.h"
@@ -79,8 +80,8 @@ void prolog(spank_t spank, int count, char** arguments) {
   const Settings settings = read_settings(count, arguments);
   if (const std::uint32_t job = job_of(spank); job != 0) remove_notice(settings.run_directory, job);
   const auto request = requested(spank);
-  if (!request) return;
-  run_check(settings, carry_spec(*request),
+  if (!request && !may_want_every_job(settings.config)) return;
+  run_check(settings, request ? std::optional(carry_spec(*request)) : std::nullopt,
             child_environment([](const char* name) { return std::getenv(name); }, settings), relay);
 }
 
@@ -130,6 +131,15 @@ void tell_the_user(spank_t spank) {
     spank_setenv(spank, name.c_str(), value.c_str(), 1);
 }
 
+/// In sbatch, salloc and srun: whether a job is submitted here. An srun inside a job is given the job's own
+/// --netcheck, of which nobody is to be told once more.
+void look_at_submission(bool may_be_a_step, int count, char** arguments) {
+  if (may_be_a_step && std::getenv("SLURM_JOB_ID") != nullptr) return ask_the_site(std::nullopt);
+  std::vector<std::string> told_in_the_prolog;
+  ask_the_site(
+      parse_settings({arguments, count > 0 ? static_cast<std::size_t>(count) : 0}, told_in_the_prolog));
+}
+
 /// Whatever happens in `act`, Slurm is told that all is well.
 template <typename Act>
 int harmless(Act&& act) noexcept {
@@ -151,14 +161,18 @@ using namespace netcheck::plugin;  // NOLINT(google-build-using-namespace): the 
 
 extern "C" {
 
-NETCHECK_EXPORT int slurm_spank_init(spank_t spank, int /*count*/, char** /*arguments*/) {
+NETCHECK_EXPORT int slurm_spank_init(spank_t spank, int count, char** arguments) {
   return harmless([&] {
     switch (spank_context()) {
       case S_CTX_LOCAL:
         look_at_environment();
+        look_at_submission(true, count, arguments);
         register_option(spank);
         break;
       case S_CTX_ALLOCATOR:
+        look_at_submission(false, count, arguments);
+        register_option(spank);
+        break;
       case S_CTX_REMOTE:
         register_option(spank);
         break;

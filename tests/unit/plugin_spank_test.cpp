@@ -196,6 +196,64 @@ TEST_F(Spank, MalformedOptionIsRefusedWithOneLine) {
   EXPECT_LT(host_.errors.back().size(), 400u);
 }
 
+TEST_F(Spank, WhatTheSiteForbidsIsRefusedAtSubmission) {
+  std::ofstream(program_) << "#!/bin/sh\necho \"refuse $4: the site's minimum is 100Gbps\"; echo end\n";
+  for (const spank_context_t context : {S_CTX_ALLOCATOR, S_CTX_LOCAL}) {
+    host_.context = context;
+    host_.errors.clear();
+    call(slurm_spank_init);
+    EXPECT_EQ(host_.registered->cb(0, "50Gbps", 0), -1);
+    EXPECT_THAT(host_.errors,
+                ElementsAre("netcheck: --netcheck: --spec=50Gbps: the site's minimum is 100Gbps"));
+    EXPECT_EQ(host_.registered->cb(0, "(null)", 0), 0);  // wants nothing: nobody is asked
+  }
+}
+
+TEST_F(Spank, WhatTheSiteGrantsInPartIsSaidAtSubmission) {
+  std::ofstream(program_) << "#!/bin/sh\necho \"note time=60s: the site's maximum is 20s\"; echo end\n";
+  host_.context = S_CTX_ALLOCATOR;
+  call(slurm_spank_init);
+  EXPECT_EQ(host_.registered->cb(0, "time=60s", 0), 0);
+  EXPECT_THAT(host_.log, ElementsAre("netcheck: time=60s: the site's maximum is 20s"));
+  EXPECT_THAT(host_.errors, IsEmpty());
+}
+
+TEST_F(Spank, ASubmissionIsNotHeldUpByABrokenProgram) {
+  host_.context = S_CTX_ALLOCATOR;
+  for (const char* broken : {"exit 2", "echo refuse it", "kill -9 $$"}) {
+    std::ofstream(program_) << "#!/bin/sh\n" << broken << "\n";
+    call(slurm_spank_init);
+    EXPECT_EQ(host_.registered->cb(0, "50Gbps", 0), 0) << broken;
+  }
+  EXPECT_THAT(host_.errors, IsEmpty());
+}
+
+TEST_F(Spank, AnSrunInsideAJobAsksNobodyAgain) {
+  std::ofstream(program_) << "#!/bin/sh\necho 'refuse it'; echo end\n";
+  ::setenv("SLURM_JOB_ID", "17", 1);
+  host_.context = S_CTX_LOCAL;
+  call(slurm_spank_init);
+  EXPECT_EQ(host_.registered->cb(0, "50Gbps", 0), 0);
+  host_.context = S_CTX_ALLOCATOR;  // an sbatch there does submit a job
+  call(slurm_spank_init);
+  EXPECT_EQ(host_.registered->cb(0, "50Gbps", 0), -1);
+  ::unsetenv("SLURM_JOB_ID");
+}
+
+TEST_F(Spank, PrologStartsTheProgramForEveryJobWhereTheFileMayWantIt) {
+  const std::filesystem::path config = folder_ / "netcheck.toml";
+  arguments_.push_back("config=" + config.string());
+  std::ofstream(program_) << "#!/bin/sh\necho \"$*\" >" << (folder_ / "request").string() << "\n";
+  host_.context = S_CTX_JOB_SCRIPT;
+  std::ofstream(config) << "[when]\n#mode = \"always\"\n";
+  EXPECT_EQ(call(slurm_spank_job_prolog), 0);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "request"));
+  std::ofstream(config) << "[when]\nmode = \"always\"\n";
+  EXPECT_EQ(call(slurm_spank_job_prolog), 0);
+  EXPECT_THAT(request(), testing::StartsWith("prolog "));
+  EXPECT_THAT(request(), testing::EndsWith(" --config " + config.string() + "\n"));
+}
+
 TEST_F(Spank, ValueSmuggledPastTheClientDoesNoHarmInAStep) {
   host_.context = S_CTX_REMOTE;
   call(slurm_spank_init);
