@@ -7,6 +7,7 @@
 #include <map>
 
 #include "judge/matching.h"
+#include "judge/names.h"
 #include "judge/script.h"
 #include "judge/standing.h"
 
@@ -15,11 +16,6 @@ namespace {
 
 /// More slow links than this beside nodes that are all fine are no broken cables but shared uplinks.
 constexpr std::size_t kFewLinks = 2;
-
-/// Node names are at most 64 characters in a clause: Slurm's own limit for a hostname.
-std::string node_name(const Plan& plan, std::uint32_t node) {
-  return printable(plan.nodes[node].name, 64);
-}
 
 /// "" for the only rail, else " on eth1".
 std::string on_rail(const Plan& plan, std::uint32_t node, std::uint32_t lane) {

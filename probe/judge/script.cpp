@@ -18,10 +18,10 @@ using std::chrono::milliseconds;
 /// A first batch on an unknown network: lazy connections, address resolution.
 constexpr Ns kFirstAllowance = milliseconds(1500);
 /// A batch of known length may take four times as long, and half a second at least: neighbours' traffic.
-constexpr int kPatience = 4;
+constexpr int kGatePatience = 4;
 constexpr Ns kLeastPatience = milliseconds(500);
 /// Less is not worth beginning.
-constexpr Ns kLeastAllowance = milliseconds(200);
+constexpr Ns kLeastGateAllowance = milliseconds(200);
 /// A rail below this part of the median rail is looked into even when the sum passes: one dead rail of eight
 /// is 12.5 % of a node, within any tolerance of the sum.
 constexpr double kRailFraction = 0.8;
@@ -61,7 +61,7 @@ Step gate_batch(const Plan& plan, const History& history, const NextSize& size, 
 }
 
 Step connect_step(const Plan& plan, const History& history, Ns left) {
-  const auto allowance = allow(kFirstAllowance, kLeastAllowance, left);
+  const auto allowance = allow(kFirstAllowance, kLeastGateAllowance, left);
   if (!allowance) return Stop{};
   const NextSize size{.bytes = connect_bytes(plan), .iterations = 1};
   return gate_batch(plan, history, size, 1, Phase::connect, *allowance);
@@ -70,9 +70,9 @@ Step connect_step(const Plan& plan, const History& history, Ns left) {
 Step gate_step(const Plan& plan, const History& history, const Gate& gate,
                const std::optional<NextSize>& size, Ns left) {
   if (!size) return Stop{};
-  const Ns wanted = gate.sizes.empty() ? std::max(kFirstAllowance, size->predicted * kPatience)
-                                       : size->predicted * kPatience + kLeastPatience;
-  const auto allowance = allow(wanted, std::max(kLeastAllowance, size->predicted * 3 / 2), left);
+  const Ns wanted = gate.sizes.empty() ? std::max(kFirstAllowance, size->predicted * kGatePatience)
+                                       : size->predicted * kGatePatience + kLeastPatience;
+  const auto allowance = allow(wanted, std::max(kLeastGateAllowance, size->predicted * 3 / 2), left);
   if (!allowance) return Stop{};
   return gate_batch(plan, history, *size, 1, Phase::gate, *allowance);
 }
