@@ -128,25 +128,30 @@ Bar Standings::bar_for(std::size_t kind, std::uint32_t lane, double floor, doubl
     return bar;
   }
   const double relative = fraction * bar.median;
-  const double noise = noise_of_good(kind, lane, relative);
+  const double noise = noise_of_good(kind, lane, relative, bar.median);
   bar.threshold = std::max(0.0, std::min(std::max(floor, relative), bar.median - noise));
   return bar;
 }
 
-double Standings::noise_of_good(std::size_t kind, std::uint32_t lane, double least) const {
+double Standings::noise_of_good(std::size_t kind, std::uint32_t lane, double least, double middle) const {
+  std::vector<double> good;
+  for (const Path& path : paths_)
+    if (counts(path) && path.lane == lane && kinds_[path.from] == kind && kinds_[path.to] == kind &&
+        path.best >= least)
+      good.push_back(path.best);
+  if (good.size() < 2) return 0;
+  // Faster than the middle by more than anything is slower: that is a burst, not noise. As noise, one such
+  // figure among few would lower the bar below any slow node.
+  const double deepest = std::max(0.0, middle - *std::ranges::min_element(good));
   double sum = 0, squares = 0;
-  double count = 0;
-  for (const Path& path : paths_) {
-    if (!counts(path) || path.lane != lane || kinds_[path.from] != kind || kinds_[path.to] != kind ||
-        path.best < least)
-      continue;
-    sum += path.best;
-    squares += path.best * path.best;
-    count += 1;
+  for (const double rate : good) {
+    const double offset = std::min(rate - middle, deepest);
+    sum += offset;
+    squares += offset * offset;
   }
-  if (count < 2) return 0;
+  const auto count = static_cast<double>(good.size());
   const double variance = (squares - sum * sum / count) / (count - 1);
-  const double own = kOwnNoise * sum / count;
+  const double own = kOwnNoise * middle;
   return (kDeviations + kFewEdges / count) * std::sqrt(std::max(variance, 0.0) + own * own);
 }
 

@@ -78,7 +78,7 @@ class Standings {
   void drop_brief();
   [[nodiscard]] bool counts(const Path& path) const;
   [[nodiscard]] std::size_t slot(std::uint32_t node, Direction way, std::uint32_t lane) const;
-  [[nodiscard]] double noise_of_good(std::size_t kind, std::uint32_t lane, double least) const;
+  [[nodiscard]] double noise_of_good(std::size_t kind, std::uint32_t lane, double least, double middle) const;
 
   std::uint32_t lanes_;
   std::vector<std::size_t> kinds_;  ///< class of hardware by node

@@ -102,6 +102,19 @@ TEST(Blame, TellsAllBytesOverAllTheTimeBesideAName) {
   EXPECT_THAT(names(plan, decode(plan, all)), ElementsAre("n0(tx: 95.0Mbps)"));
 }
 
+TEST(Blame, ABurstAmongTheGoodHidesNoSlowNode) {
+  // As recorded: n2 sends at a tenth; in the first round, before the rate was known, n0's bytes to n1 rode on
+  // what the shaper lets through at once. One way each, in Mb/s: a spread of the good of 67 times 13.5
+  // deviations would have put the bar under the slow.
+  const Plan plan = plan_for(3);
+  const std::vector<std::tuple<std::uint32_t, std::uint32_t, double>> read{
+      {0, 1, 1091.1}, {1, 0, 955.6}, {0, 2, 956.3}, {2, 0, 95.6}, {1, 2, 960.5}, {2, 1, 95.6}};
+  std::vector<EdgeFigure> all;
+  for (const auto& [from, to, rate] : read)
+    all.push_back({.from = {from, 0}, .to = {to, 0}, .rate = Rate{rate * 1e6}});
+  EXPECT_THAT(names(plan, decode(plan, all)), ElementsAre("n2(tx: 95.6Mbps)"));
+}
+
 TEST(Blame, ABriefFigureCountsForNothingBesideALongerOne) {
   // As recorded: 120 KB came in 3 ms, some of it at once, at 25 times the link's rate, which is measured
   // again.
