@@ -13,29 +13,16 @@
 #include <vector>
 
 #include "contract/error.h"
-#include "contract/job.h"
 #include "contract/units.h"
+#include "prolog/controller.h"
 
 namespace netcheck::prolog {
-
-/// One of Slurm's client commands, run to its end; what it printed. Error: it is not there, did not end in
-/// time, or said no.
-[[nodiscard]] Result<std::string> call_slurm(const std::string& name, std::vector<std::string> arguments,
-                                             const std::string& slurm_conf, const std::string& path,
-                                             Time deadline);
-
-/// Whether such a call failed because its job is no more: its user may cancel it at any moment.
-[[nodiscard]] bool has_ended(const Error& error);
-
-/// SLURM_CONF of the prolog; "" when it is not set.
-[[nodiscard]] std::string slurm_conf();
-/// The directories in which Slurm's commands are looked for: the prolog's PATH, then the usual ones.
-[[nodiscard]] std::string slurm_path();
 
 struct JobFacts {
   std::string target;         ///< as scontrol takes it: "17", "17_3", "17+1"
   std::string admin_comment;  ///< what stands there now
   bool batch = false;
+  bool component = false;  ///< of a heterogeneous job
 };
 
 /// A comment is one line of at most this many bytes: accounting databases cut at 64 KiB, people long before.
@@ -49,14 +36,19 @@ inline constexpr std::size_t kMaxCommentBytes = 1'024;
 [[nodiscard]] Result<JobFacts> read_squeue(std::string_view text, std::uint32_t job);
 
 /// The comment to write: `line`, then what another tool wrote (earlier "netcheck=" lines of ours replaced;
-/// separator " | "), ≤ kMaxCommentBytes, printable. Pure.
-[[nodiscard]] std::string merge_comment(std::string_view existing, std::string_view line);
+/// separator " | "), ≤ kMaxCommentBytes, printable. `tail` is the end of our line, which is kept when the
+/// line has to be cut: what was done, and how often. Pure.
+[[nodiscard]] std::string merge_comment(std::string_view existing, std::string_view line,
+                                        std::string_view tail = {});
+/// Our own part of a comment; empty when there is none. Pure.
+[[nodiscard]] std::string_view own_line(std::string_view comment);
 
-/// `slurm_conf`: SLURM_CONF for the calls; empty = Slurm's default. Looks for squeue and scontrol in the
-/// directories of `path` ("a:b:c"). A stopped or slow slurmctld costs no more than the deadline. Returns what
-/// came of it, "done" or "the job has ended meanwhile": its user may cancel it at any moment.
-[[nodiscard]] Result<std::string> annotate(const JobRun& run, const std::string& line,
-                                           const std::string& slurm_conf, const std::string& path,
-                                           Time deadline);
+/// The reason of the error where the job is over: its user may cancel it at any moment.
+inline constexpr const char* kEnded = "the job has ended meanwhile";
+
+[[nodiscard]] Result<JobFacts> look_up(Controller& controller, std::uint32_t job, Time deadline);
+/// No call where the comment stands there already.
+[[nodiscard]] Result<void> write_comment(Controller& controller, const JobFacts& job,
+                                         const std::string& comment, Time deadline);
 
 }  // namespace netcheck::prolog

@@ -10,7 +10,7 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "prolog/annotate.h"
+#include "prolog/controller.h"
 #include "prolog/passes.h"
 #include "system/process.h"
 #include "topology/inventory.h"
@@ -161,8 +161,9 @@ Conduct conduct_of_first(Circumstances known, const Job& job, const Policy& poli
   const bool owner_wanted = policy.shared == Shared::skip && !owner();
   if (limit_wanted || owner_wanted) {
     const auto answer =
-        call_slurm("squeue", {"--noheader", "--jobs=" + std::to_string(id), "--Format=" + facts_format()},
-                   slurm_conf(), slurm_path(), deadline);
+        Controller(slurm_conf(), slurm_path())
+            .call("squeue", {"--noheader", "--jobs=" + std::to_string(id), "--Format=" + facts_format()},
+                  deadline);
     const SlurmFacts said = answer ? read_facts(*answer, id) : SlurmFacts{};
     if (!facts.walltime) facts.walltime = said.walltime;
     if (!facts.share) facts.share = said.share;

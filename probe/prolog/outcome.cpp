@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "contract/wire.h"
+#include "policy/settings.h"
 
 namespace netcheck::prolog {
 namespace {
@@ -58,6 +59,14 @@ std::string without_report(const ProbeEnd& end, const Error& error, const std::s
                      end.how.empty() ? "" : " (" + end.how + ")");
 }
 
+std::optional<judge::Verdict> by_site(const session::Report& report, const session::Assignment& assignment) {
+  const auto source = assignment.policy.sources.find("check.op");
+  if (source != assignment.policy.sources.end() && source->second == policy::kRequested) return std::nullopt;
+  judge::Plan plan = report.plan;
+  plan.thresholds.min = assignment.policy.site_min;
+  return judge::decide(plan, report.history);
+}
+
 Outcome leaders(session::Report report, const session::Assignment& assignment, Ns took) {
   report.plan.thresholds = thresholds_of(assignment);  // the probe does not get to say what is enough
   judge::Verdict verdict = judge::decide(report.plan, report.history);
@@ -74,6 +83,7 @@ Outcome leaders(session::Report report, const session::Assignment& assignment, N
   outcome.verdict = judge::name(verdict);
   outcome.line = judge::line(verdict, report.plan, took);
   outcome.judged = std::move(verdict);
+  outcome.by_site = by_site(report, assignment);
   outcome.report = std::move(report);
   return outcome;
 }

@@ -14,9 +14,12 @@
 namespace netcheck::prolog {
 
 struct Outcome {
-  std::string verdict;                    ///< "pass", "fail", "inconclusive"
-  std::string line;                       ///< as in sacct
-  std::optional<judge::Verdict> judged;   ///< none on a follower that repeats its leader's
+  std::string verdict;                   ///< "pass", "fail", "inconclusive"
+  std::string line;                      ///< as in sacct
+  std::optional<judge::Verdict> judged;  ///< none on a follower that repeats its leader's
+  /// The verdict on the site's thresholds alone; none where the user chose another operation, for which the
+  /// site's thresholds are not meant.
+  std::optional<judge::Verdict> by_site;
   std::optional<session::Report> report;  ///< none when there was none to be believed
 };
 

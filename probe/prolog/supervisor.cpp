@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "policy/when.h"
-#include "prolog/annotate.h"
+#include "prolog/act.h"
 #include "prolog/circumstances.h"
 #include "prolog/folder.h"
 #include "prolog/guard.h"
@@ -27,6 +27,7 @@
 #include "prolog/passes.h"
 #include "prolog/probe_run.h"
 #include "prolog/record.h"
+#include "prolog/syslog.h"
 #include "system/loop.h"
 
 namespace netcheck::prolog {
@@ -36,7 +37,7 @@ constexpr std::size_t kMaxConfigBytes = 1u << 20;  // with an exception for ever
 // Kept back from the check's time for what follows the probe: two calls to Slurm take 100 ms on an idle
 // controller. Short checks keep back an eighth.
 constexpr Ns kAfterwards = std::chrono::milliseconds(500);
-constexpr Ns kAnnotatePatience = std::chrono::seconds(2);
+constexpr Ns kActPatience = std::chrono::seconds(2);
 // The promise is deadline + 2 s; half a second is for the record.
 constexpr Ns kOverrun = std::chrono::milliseconds(1'500);
 // A cache (sssd, nscd) answers in milliseconds, a directory across the network within a second; and the other
@@ -65,8 +66,8 @@ class Log {
   std::string prefix_ = "netcheck: ";
 };
 
-bool switched_off(const std::string& config) {
-  return exists(std::filesystem::path(config).parent_path() / kKillSwitch);
+std::string kill_switch_of(const std::string& config) {
+  return std::filesystem::path(config).parent_path() / kKillSwitch;
 }
 
 Result<Site> read_site(const std::string& config) {
@@ -357,8 +358,11 @@ class Check {
     else if (auto noticed = write_notice(outcome); !noticed)
       remark("no notice: " + describe(noticed.error()));
     if (!annotates) return 0;
-    annotate_job();
+    act_on(outcome);
     keep_record();
+    if (outcome.line == record_.line) return 0;
+    outcome.line = record_.line;  // the user is told what was done, and what had been
+    if (auto noticed = write_notice(outcome); !noticed) remark("no notice: " + describe(noticed.error()));
     return 0;
   }
 
@@ -381,13 +385,26 @@ class Check {
     return write_notice_file(notice_directory(), notice);
   }
 
-  void annotate_job() {
+  void act_on(const Outcome& outcome) {
     const Time began = system::now();
-    const Time deadline = std::min(began + kAnnotatePatience, start_ + policy().time + kOverrun);
-    const auto done = annotate(run_id(), record_.line, slurm_conf(), slurm_path(), deadline);
+    const Time deadline = std::min(began + kActPatience, start_ + policy().time + kOverrun);
+    Controller controller(slurm_conf(), slurm_path());
+    const Acted acted =
+        act(case_of(record_, outcome, {kill_switch_of(invocation_.config), policy().kill_switch}), controller,
+            deadline);
     record_.phases["annotate"] = system::now() - began;
-    record_.action_result = done ? *done : describe(done.error());
-    if (!done) log_.error("not annotated: " + record_.action_result);
+    record_.action = name(acted.action);
+    record_.action_result = acted.result;
+    record_.line = acted.line;
+    if (acted.result != "done" && acted.result != kEnded)
+      log_.error(fmt::format("{}: {}", record_.action, acted.result));
+    for (const std::string& line : acted.said) {
+      log_.info(line);
+      write_syslog(line);
+      record_.remarks.push_back(printable(line, 400));
+    }
+    if (acted.early && !help_to_start(*acted.early, controller))
+      log_.error("no helper could be started: the job waits Slurm's two minutes");
   }
 
   const Invocation& invocation_;
@@ -421,7 +438,7 @@ int supervise(const Invocation& invocation) {
         "prolog: no job here: SLURM_JOB_ID is not set (this is called by Slurm's prolog, not by hand)");
     return static_cast<int>(ExitCode::usage);
   }
-  if (switched_off(invocation.config)) return 0;
+  if (exists(kill_switch_of(invocation.config))) return 0;
   block_signals();
   ::umask(022);
   return Check(invocation).run();

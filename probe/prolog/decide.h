@@ -1,0 +1,80 @@
+// What is done about a verdict: the site's policy, the verdict as the supervisor computed it, and what Slurm
+// says, → a plan. Pure; tested from tables. Every brake is here, and every brake has a word in the line.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "judge/verdict.h"
+#include "policy/policy.h"
+#include "prolog/annotate.h"
+#include "prolog/facts.h"
+
+namespace netcheck::prolog {
+
+/// A verdict, as far as actions need it.
+struct Finding {
+  enum class Kind : std::uint8_t {
+    pass,
+    fail,
+    broken_off,    ///< inconclusive, after the check had begun
+    not_measured,  ///< inconclusive, before: one node, a busy node, a bad configuration. Nothing ever follows
+  };
+  Kind kind = Kind::not_measured;
+  std::vector<std::string> nodes;     ///< the job's
+  std::vector<std::string> culprits;  ///< nodes to keep away from: by name, each once; never a link's ends
+  std::string no_culprit;             ///< why there is none: "two-nodes", "fabric-wide", "link", "no-culprit"
+  /// The same samples fail on the site's thresholds, with the site's operation: only then may a node be
+  /// drained, and only then does the action count for the cluster. Else it is the user's own wish for his own
+  /// job.
+  bool site_fails = false;
+  struct Isolated {
+    std::string node, words;  ///< "n3(tx: 95.9Mbps)"
+  };
+  std::vector<Isolated> drainable;  ///< isolated with two partners who are fine, on the site's thresholds
+};
+
+/// `site`: the verdict on the site's thresholds; nullopt: it cannot be had (the user chose another
+/// operation).
+[[nodiscard]] Finding finding_of(const judge::Verdict& verdict, const std::optional<judge::Verdict>& site,
+                                 const judge::Plan& plan);
+
+/// What was asked of Slurm; nullopt: not asked, or no answer.
+struct ClusterFacts {
+  std::optional<Standing> standing;
+  std::optional<Placement> placement;
+  std::optional<std::vector<NodeFacts>> nodes;  ///< of all partitions
+  std::string partition;                        ///< the job's
+  std::optional<std::uint32_t> deeds;           ///< other actions of the last hour
+  bool deeds_failed = false;                    ///< asked, and no answer
+  std::string refused;                          ///< Slurm's own words when it would not do what was planned
+};
+
+struct ActionPlan {
+  Action action = Action::annotate;
+  Action wanted = Action::annotate;  ///< before any brake
+  std::vector<std::string> exclude;  ///< the new ExcNodeList: the user's and the culprits; empty: as it was
+  bool start_early = false;          ///< a helper lets the job start at once
+  std::vector<std::string> drain;
+  std::string drain_reason;
+  bool counts = false;         ///< towards max_actions_per_hour
+  std::string tail;            ///< of the line: " action=requeue requeues=1 acted=…"
+  std::uint32_t requeues = 0;  ///< ours, this one included
+
+  [[nodiscard]] bool acts() const { return action != Action::annotate || !drain.empty(); }
+};
+
+/// What has to be asked of Slurm before it can be decided.
+struct Questions {
+  bool standing = false, placement = false, nodes = false;
+  [[nodiscard]] bool any() const { return standing || placement || nodes; }
+};
+[[nodiscard]] Questions questions(const Policy& policy, const Finding& finding, const JobFacts& job,
+                                  const OwnHistory& own);
+
+/// `now`: unix time, for `acted=`. `job_id`: for the reason of a drain.
+[[nodiscard]] ActionPlan decide_action(const Policy& policy, const Finding& finding, const JobFacts& job,
+                                       const ClusterFacts& cluster, const OwnHistory& own, std::int64_t now);
+
+}  // namespace netcheck::prolog
