@@ -1,0 +1,429 @@
+// What follows which verdict: rows of facts, and the words of the line that they come to.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "prolog/decide.h"
+
+namespace netcheck::prolog {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr std::int64_t kNow = 1'000'000;
+
+// Job 17 on n1 to n3, where n3 is slow; n4 and n5 are free, n9 is in another partition. Requeue is asked for.
+struct Situation {
+  Policy policy;
+  Finding finding;
+  JobFacts job{"17", "", true, false};
+  ClusterFacts cluster;
+  OwnHistory own;
+
+  Situation() {
+    policy.action = Action::requeue;
+    finding.kind = Finding::Kind::fail;
+    finding.nodes = {"n1", "n2", "n3"};
+    finding.culprits = {"n3"};
+    finding.site_fails = true;
+    finding.drainable = {{"n3", "n3(tx: 96.0Mbps)"}};
+    cluster.standing = Standing{"R", "None", 100, 0, 3, true, false, false, false};
+    cluster.placement = Placement{};
+    cluster.partition = "main";
+    cluster.nodes.emplace();
+    for (const char* name : {"n1", "n2", "n3"})
+      add(name, "allocated");
+    for (const char* name : {"n4", "n5"})
+      add(name, "idle");
+    cluster.nodes->push_back({"n9", "other", "idle", 64, 1000, "", "", "none"});
+  }
+  void add(const std::string& name, const std::string& state, std::uint64_t cpus = 64) {
+    cluster.nodes->push_back({name, "main", state, cpus, 1000, "gpu:8", "rack1", "none"});
+  }
+  NodeFacts& node(const std::string& name) {
+    for (NodeFacts& node : *cluster.nodes)
+      if (node.name == name) return node;
+    throw std::out_of_range(name);
+  }
+  [[nodiscard]] ActionPlan decide() const { return decide_action(policy, finding, job, cluster, own, kNow); }
+};
+
+struct Row {
+  const char* name;
+  std::function<void(Situation&)> change;
+  Action action;
+  const char* tail;
+};
+
+class Decide : public testing::TestWithParam<Row> {};
+
+TEST_P(Decide, ComesTo) {
+  Situation situation;
+  GetParam().change(situation);
+  const ActionPlan plan = situation.decide();
+  EXPECT_EQ(name(plan.action), name(GetParam().action));
+  EXPECT_EQ(plan.tail, GetParam().tail);
+}
+
+const std::vector<Row> kRows = {
+    // what is asked for
+    {"requeue", [](Situation&) {}, Action::requeue, " action=requeue requeues=1 acted=1000000"},
+    {"hold", [](Situation& s) { s.policy.action = Action::hold; }, Action::hold,
+     " action=hold acted=1000000"},
+    {"cancel", [](Situation& s) { s.policy.action = Action::cancel; }, Action::cancel,
+     " action=cancel acted=1000000"},
+    {"annotate", [](Situation& s) { s.policy.action = Action::annotate; }, Action::annotate, ""},
+    {"pass", [](Situation& s) { s.finding.kind = Finding::Kind::pass; }, Action::annotate, ""},
+    {"pass_after_requeue",
+     [](Situation& s) {
+       s.finding.kind = Finding::Kind::pass;
+       s.own = {1, "fail(slow=n3)"};
+     },
+     Action::annotate, " requeues=1 prev=fail(slow=n3)"},
+    // a user's own threshold for his own job: done, and not counted
+    {"users_wish",
+     [](Situation& s) {
+       s.finding.site_fails = false;
+       s.policy.action = Action::cancel;
+       s.cluster.deeds = 1'000;
+     },
+     Action::cancel, " action=cancel"},
+    // brakes
+    {"no_culprit",
+     [](Situation& s) {
+       s.finding.culprits.clear();
+       s.finding.no_culprit = "fabric-wide";
+     },
+     Action::annotate, " action=annotate wanted=requeue brake=fabric-wide"},
+    {"salloc", [](Situation& s) { s.job.batch = false; }, Action::annotate,
+     " action=annotate wanted=requeue brake=not-batch"},
+    {"no_requeue", [](Situation& s) { s.cluster.standing->may_be_requeued = false; }, Action::annotate,
+     " action=annotate wanted=requeue brake=no-requeue"},
+    {"heterogeneous", [](Situation& s) { s.job.component = true; }, Action::annotate,
+     " action=annotate wanted=requeue brake=heterogeneous"},
+    {"heterogeneous_cancel",
+     [](Situation& s) {
+       s.job.component = true;
+       s.policy.action = Action::cancel;
+     },
+     Action::annotate, " action=annotate wanted=cancel brake=heterogeneous"},
+    {"second_refusal",
+     [](Situation& s) {
+       s.own = {1, "fail(slow=n4)"};
+     },
+     Action::requeue, " action=requeue requeues=2 acted=1000000 prev=fail(slow=n4)"},
+    {"third_refusal",
+     [](Situation& s) {
+       s.own = {2, "fail(slow=n4)"};
+     },
+     Action::annotate, " action=annotate wanted=requeue brake=max_requeues=2 requeues=2 prev=fail(slow=n4)"},
+    {"preempted_often", [](Situation& s) { s.cluster.standing->restarts = 5; }, Action::requeue,
+     " action=requeue requeues=1 acted=1000000"},  // not ours: no matter
+    {"restarted_without_end", [](Situation& s) { s.cluster.standing->restarts = 16; }, Action::annotate,
+     " action=annotate wanted=requeue brake=restarts=16"},
+    {"ends_meanwhile", [](Situation& s) { s.cluster.standing->state = "CG"; }, Action::annotate,
+     " action=annotate wanted=requeue brake=state-CG"},
+    {"unknown_state", [](Situation& s) { s.cluster.standing.reset(); }, Action::annotate,
+     " action=annotate wanted=requeue brake=state-unknown"},
+    {"refused_by_slurm",
+     [](Situation& s) { s.cluster.refused = "Requested operation is presently disabled"; }, Action::annotate,
+     " action=annotate wanted=requeue brake=refused"},
+    // could it run elsewhere?
+    {"required", [](Situation& s) { s.cluster.placement->required = {"n3"}; }, Action::annotate,
+     " action=annotate wanted=requeue brake=nodelist-has-n3"},
+    {"required_others", [](Situation& s) { s.cluster.placement->required = {"n1"}; }, Action::requeue,
+     " action=requeue requeues=1 acted=1000000"},
+    {"reservation", [](Situation& s) { s.cluster.placement->reserved = true; }, Action::annotate,
+     " action=annotate wanted=requeue brake=reservation"},
+    {"contiguous", [](Situation& s) { s.cluster.standing->contiguous = true; }, Action::annotate,
+     " action=annotate wanted=requeue brake=contiguous"},
+    {"one_spare", [](Situation& s) { s.node("n5").state = "drained"; }, Action::requeue,
+     " action=requeue requeues=1 acted=1000000"},
+    {"no_spare",
+     [](Situation& s) {
+       s.node("n4").state = "down*";
+       s.node("n5").state = "drained";
+     },
+     Action::annotate, " action=annotate wanted=requeue brake=nodes-left=2"},
+    {"users_exclusions_count",
+     [](Situation& s) {
+       s.cluster.placement->excluded = {"n4", "n5"};
+     },
+     Action::annotate, " action=annotate wanted=requeue brake=nodes-left=2"},
+    {"smaller_nodes_do_not_count",
+     [](Situation& s) {
+       s.node("n4").cpus = 32;
+       s.node("n5").memory = 500;
+     },
+     Action::annotate, " action=annotate wanted=requeue brake=nodes-left=2"},
+    {"other_gres_counts_when_not_asked", [](Situation& s) { s.node("n4").gres = s.node("n5").gres = ""; },
+     Action::requeue, " action=requeue requeues=1 acted=1000000"},
+    {"other_gres_does_not_when_asked",
+     [](Situation& s) {
+       s.node("n4").gres = s.node("n5").gres = "";
+       s.cluster.standing->wants_gres = true;
+     },
+     Action::annotate, " action=annotate wanted=requeue brake=nodes-left=2"},
+    {"other_features_do_not_when_asked",
+     [](Situation& s) {
+       s.node("n4").features = s.node("n5").features = "rack2";
+       s.cluster.standing->wants_features = true;
+     },
+     Action::annotate, " action=annotate wanted=requeue brake=nodes-left=2"},
+    {"unknown_nodes", [](Situation& s) { s.cluster.nodes.reset(); }, Action::annotate,
+     " action=annotate wanted=requeue brake=nodes-unknown"},
+    {"unknown_placement", [](Situation& s) { s.cluster.placement.reset(); }, Action::annotate,
+     " action=annotate wanted=requeue brake=placement-unknown"},
+    {"unknown_partition", [](Situation& s) { s.cluster.partition = "elsewhere"; }, Action::annotate,
+     " action=annotate wanted=requeue brake=nodes-unknown"},
+    // fallbacks, each said
+    {"fallback_hold",
+     [](Situation& s) {
+       s.policy.requeue_fallback = Action::hold;
+       s.own.requeues = 2;
+     },
+     Action::hold, " action=hold wanted=requeue brake=max_requeues=2 requeues=2 acted=1000000"},
+    {"fallback_cancel_of_salloc",
+     [](Situation& s) {
+       s.policy.requeue_fallback = Action::cancel;
+       s.job.batch = false;
+     },
+     Action::cancel, " action=cancel wanted=requeue brake=not-batch acted=1000000"},
+    {"fallback_that_cannot_be",
+     [](Situation& s) {
+       s.policy.requeue_fallback = Action::hold;
+       s.cluster.standing->may_be_requeued = false;
+     },
+     Action::annotate, " action=annotate wanted=requeue brake=no-requeue,hold:no-requeue"},
+    // could not measure
+    {"not_measured",
+     [](Situation& s) {
+       s.finding.kind = Finding::Kind::not_measured;
+       s.policy.on_inconclusive = OnInconclusive::requeue_once;
+     },
+     Action::annotate, ""},
+    {"broken_off_by_default", [](Situation& s) { s.finding.kind = Finding::Kind::broken_off; },
+     Action::annotate, ""},
+    {"broken_off",
+     [](Situation& s) {
+       s.finding = {Finding::Kind::broken_off, s.finding.nodes, {}, "", false, {}};
+       s.policy.on_inconclusive = OnInconclusive::requeue_once;
+       s.policy.action = Action::cancel;  // of a fail; nothing here is refused
+     },
+     Action::requeue, " action=requeue requeues=1 acted=1000000"},
+    {"broken_off_again",
+     [](Situation& s) {
+       s.finding = {Finding::Kind::broken_off, s.finding.nodes, {}, "", false, {}};
+       s.policy.on_inconclusive = OnInconclusive::requeue_once;
+       s.policy.requeue_fallback = Action::cancel;
+       s.own = {1, "inconclusive"};
+     },
+     Action::annotate, " action=annotate wanted=requeue brake=requeued-before requeues=1 prev=inconclusive"},
+    // the cluster's rate
+    {"under_the_rate", [](Situation& s) { s.cluster.deeds = 19; }, Action::requeue,
+     " action=requeue requeues=1 acted=1000000"},
+    {"at_the_rate", [](Situation& s) { s.cluster.deeds = 20; }, Action::annotate,
+     " action=annotate wanted=requeue brake=max_actions_per_hour=20"},
+    {"rate_not_known", [](Situation& s) { s.cluster.deeds_failed = true; }, Action::annotate,
+     " action=annotate wanted=requeue brake=actions-uncounted"},
+    {"no_rate",
+     [](Situation& s) {
+       s.policy.max_actions_per_hour = 0;
+       s.cluster.deeds_failed = true;
+     },
+     Action::requeue, " action=requeue requeues=1 acted=1000000"},
+    // dry run
+    {"dry_run", [](Situation& s) { s.policy.dry_run = true; }, Action::requeue,
+     " action=annotate would=requeue"},
+    {"dry_run_braked",
+     [](Situation& s) {
+       s.policy.dry_run = true;
+       s.own.requeues = 2;
+     },
+     Action::annotate, " action=annotate would=annotate brake=max_requeues=2 requeues=2"},
+    // drain beside it
+    {"drain", [](Situation& s) { s.policy.drain = true; }, Action::requeue,
+     " action=requeue drain=n3 requeues=1 acted=1000000"},
+    {"drain_alone",
+     [](Situation& s) {
+       s.policy.drain = true;
+       s.policy.action = Action::annotate;
+     },
+     Action::annotate, " action=annotate drain=n3 acted=1000000"},
+    {"drain_dry",
+     [](Situation& s) {
+       s.policy.drain = s.policy.dry_run = true;
+       s.policy.action = Action::annotate;
+     },
+     Action::annotate, " action=annotate would=annotate would_drain=n3"},
+    {"drain_only_on_the_sites_thresholds",
+     [](Situation& s) {
+       s.policy.drain = true;
+       s.finding.site_fails = false;
+     },
+     Action::requeue, " action=requeue requeues=1"},
+    {"drain_never_over_a_reason",
+     [](Situation& s) {
+       s.policy.drain = true;
+       s.node("n3").reason = "disk";
+     },
+     Action::requeue, " action=requeue drain_brake=n3:has-a-reason requeues=1 acted=1000000"},
+    {"drain_never_a_reserved_node",
+     [](Situation& s) {
+       s.policy.drain = true;
+       s.node("n3").state = "reserved";
+     },
+     Action::requeue, " action=requeue drain_brake=n3:reserved requeues=1 acted=1000000"},
+    {"drain_at_the_clusters_limit",
+     [](Situation& s) {
+       s.policy.drain = true;
+       s.cluster.nodes->push_back({"n8", "other", "drained", 64, 1000, "", "", "netcheck: job 5 mea"});
+     },
+     Action::requeue, " action=requeue drain_brake=max_drained_total=1 requeues=1 acted=1000000"},
+    {"drain_at_the_rate",
+     [](Situation& s) {
+       s.policy.drain = true;
+       s.cluster.deeds = 20;
+     },
+     Action::annotate, " action=annotate wanted=requeue brake=max_actions_per_hour=20"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Rows, Decide, testing::ValuesIn(kRows),
+                         [](const auto& row) { return std::string(row.param.name); });
+
+TEST(DecideAction, RequeuesAwayFromTheCulpritsAndKeepsTheUsersList) {
+  Situation situation;
+  situation.add("n6", "idle");
+  situation.cluster.placement->excluded_list = "n5";
+  situation.cluster.placement->excluded = {"n5"};
+  const ActionPlan plan = situation.decide();
+  EXPECT_THAT(plan.exclude, ElementsAre("n5", "n3"));
+  EXPECT_TRUE(plan.start_early);
+}
+
+TEST(DecideAction, LetsLaterRequeuesWaitSlurmsTime) {
+  Situation situation;
+  situation.own.requeues = 1;
+  EXPECT_FALSE(situation.decide().start_early);
+}
+
+TEST(DecideAction, ExcludesNobodyForACheckThatBrokeOff) {
+  Situation situation;
+  situation.finding = {Finding::Kind::broken_off, {"n1", "n2", "n3"}, {}, "", false, {}};
+  situation.policy.on_inconclusive = OnInconclusive::requeue_once;
+  const ActionPlan plan = situation.decide();
+  EXPECT_THAT(plan.exclude, IsEmpty());
+  EXPECT_FALSE(plan.start_early);
+}
+
+TEST(DecideAction, DrainsAtMostMaxDrainForOneJob) {
+  Situation situation;
+  situation.policy.drain = true;
+  situation.policy.max_drained_total = {.percent = 0, .count = 5};
+  situation.finding.drainable = {{"n2", "n2(rx: 1.0Gbps)"}, {"n3", "n3(tx: 96.0Mbps)"}};
+  ActionPlan plan = situation.decide();
+  EXPECT_THAT(plan.drain, ElementsAre("n2"));
+  EXPECT_EQ(plan.drain_reason, "netcheck: job 17 measured n2(rx: 1.0Gbps)");
+  EXPECT_THAT(plan.tail, HasSubstr("drain_brake=max_drain=1"));
+  situation.policy.max_drain = 2;
+  plan = situation.decide();
+  EXPECT_THAT(plan.drain, ElementsAre("n2", "n3"));
+  EXPECT_THAT(plan.tail, HasSubstr(" drain=n[2-3]"));
+}
+
+TEST(DecideAction, DrainsNobodyWhereTheSiteAllowsNone) {
+  Situation situation;
+  situation.policy.drain = true;
+  situation.policy.max_drained_total = {.percent = 0, .count = 0};
+  EXPECT_THAT(situation.decide().drain, IsEmpty());
+}
+
+TEST(Questions, AsksNothingWhereNothingFollows) {
+  Situation s;
+  s.finding.kind = Finding::Kind::pass;
+  s.policy.drain = true;
+  EXPECT_FALSE(questions(s.policy, s.finding, s.job, s.own).any());
+  s.finding.kind = Finding::Kind::fail;
+  s.policy = {};
+  EXPECT_FALSE(questions(s.policy, s.finding, s.job, s.own).any());
+}
+
+TEST(Questions, AsksForNodesOnlyWhenItMatters) {
+  Situation s;
+  EXPECT_TRUE(questions(s.policy, s.finding, s.job, s.own).nodes);
+  s.policy.action = Action::hold;
+  EXPECT_FALSE(questions(s.policy, s.finding, s.job, s.own).nodes);
+  s.policy.drain = true;
+  EXPECT_TRUE(questions(s.policy, s.finding, s.job, s.own).nodes);
+  s.finding.site_fails = false;
+  EXPECT_FALSE(questions(s.policy, s.finding, s.job, s.own).nodes);
+}
+
+judge::Plan plan_of(std::size_t nodes) {
+  judge::Plan plan;
+  for (std::size_t i = 1; i <= nodes; ++i)
+    plan.nodes.push_back({fmt::format("n{}", i), {"eth0"}, ""});
+  return plan;
+}
+
+judge::Verdict slow(std::vector<judge::Culprit> culprits, bool wide = false) {
+  judge::Fail fail;
+  fail.blame.culprits = std::move(culprits);
+  fail.blame.fabric_wide = wide;
+  return fail;
+}
+
+judge::Culprit node(std::uint32_t index, bool isolated = true) {
+  return {index, std::nullopt, std::nullopt, judge::Direction::transmit, Rate{96e6}, isolated};
+}
+
+TEST(FindingOf, NamesEachCulpritOnceAndNoLinksEnds) {
+  judge::Culprit link = node(0);
+  link.peer = 1;
+  const judge::Verdict verdict = slow({node(2), node(2), link});
+  const Finding finding = finding_of(verdict, verdict, plan_of(4));
+  EXPECT_THAT(finding.culprits, ElementsAre("n3"));
+  ASSERT_EQ(finding.drainable.size(), 1u);
+  EXPECT_EQ(finding.drainable.front().words, "n3(tx: 96.0Mbps)");
+}
+
+TEST(FindingOf, SaysWhyThereIsNoCulprit) {
+  judge::Culprit link = node(0);
+  link.peer = 1;
+  EXPECT_EQ(finding_of(slow({}), std::nullopt, plan_of(2)).no_culprit, "two-nodes");
+  EXPECT_EQ(finding_of(slow({}), std::nullopt, plan_of(4)).no_culprit, "no-culprit");
+  EXPECT_EQ(finding_of(slow({}, true), std::nullopt, plan_of(4)).no_culprit, "fabric-wide");
+  EXPECT_EQ(finding_of(slow({link}), std::nullopt, plan_of(4)).no_culprit, "link");
+}
+
+TEST(FindingOf, LetsNobodyBeDrainedForAUsersWish) {
+  const judge::Verdict verdict = slow({node(2)});
+  for (const std::optional<judge::Verdict>& site :
+       {std::optional<judge::Verdict>(judge::Pass{}), std::optional<judge::Verdict>()}) {
+    const Finding finding = finding_of(verdict, site, plan_of(4));
+    EXPECT_FALSE(finding.site_fails);
+    EXPECT_THAT(finding.drainable, IsEmpty());
+    EXPECT_THAT(finding.culprits, ElementsAre("n3"));  // his own job may go elsewhere
+  }
+}
+
+TEST(FindingOf, DrainsOnlyWhoWasIsolated) {
+  const judge::Verdict verdict = slow({node(1, false), node(2)});
+  EXPECT_EQ(finding_of(verdict, verdict, plan_of(4)).drainable.size(), 1u);
+}
+
+TEST(FindingOf, TellsACheckThatBeganFromOneThatDidNot) {
+  judge::Inconclusive unknown;
+  EXPECT_EQ(finding_of(unknown, std::nullopt, plan_of(4)).kind, Finding::Kind::not_measured);
+  unknown.phase = judge::Phase::rendezvous;
+  EXPECT_EQ(finding_of(unknown, std::nullopt, plan_of(4)).kind, Finding::Kind::broken_off);
+  EXPECT_EQ(finding_of(judge::Pass{}, std::nullopt, plan_of(4)).kind, Finding::Kind::pass);
+}
+
+}  // namespace
+}  // namespace netcheck::prolog
