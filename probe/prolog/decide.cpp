@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "contract/job.h"
@@ -32,9 +33,8 @@ std::string why_no_culprit(const judge::Blame& blame, std::size_t nodes) {
 bool usable(std::string state) {
   while (!state.empty() && (state.back() == '~' || state.back() == '-'))
     state.pop_back();  // powered down, or planned for another job: it comes back by itself
-  for (const char* good : {"idle", "mixed", "allocated", "completing", "planned"})
-    if (state == good) return true;
-  return false;
+  constexpr std::array<std::string_view, 5> kGood = {"idle", "mixed", "allocated", "completing", "planned"};
+  return std::ranges::find(kGood, state) != kGood.end();
 }
 
 // Nodes of the job's partition as good as those it was given, in whatever it asked for.
@@ -58,7 +58,7 @@ class Eligible {
                                     const Standing& standing) const {
     return static_cast<std::size_t>(std::count_if(nodes_.begin(), nodes_.end(), [&](const NodeFacts* node) {
       return usable(node->state) && !contains(excluded, node->name) && node->cpus >= cpus_ &&
-             node->memory >= memory_ && kinds_.count(kind_of(*node, standing)) > 0;
+             node->memory >= memory_ && kinds_.contains(kind_of(*node, standing));
     }));
   }
 

@@ -99,8 +99,8 @@ Nodes nodes_state(std::string_view text, const std::vector<std::string>& names) 
   }
   Nodes all = Nodes::idle;
   for (const std::string& name : names) {
-    if (idle.count(name) > 0) continue;
-    if (completing.count(name) == 0) return Nodes::taken;
+    if (idle.contains(name)) continue;
+    if (!completing.contains(name)) return Nodes::taken;
     all = Nodes::completing;
   }
   return all;
