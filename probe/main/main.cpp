@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "contract/error.h"
+#include "doctor/doctor.h"
 #include "fabric/child.h"
 #include "main/policy.h"
 #include "main/replay.h"
@@ -64,6 +65,7 @@ struct Arguments {
   std::string module_directory;
   std::string record;
   netcheck::PolicyQuestion policy;
+  netcheck::doctor::Order doctor;
 };
 
 // Subcommands that netcheck starts by itself; not shown in --help.
@@ -134,6 +136,37 @@ void add_policy(CLI::App& app, Arguments& arguments, std::function<int()>& chose
   });
 }
 
+void add_doctor(CLI::App& app, Arguments& arguments, std::function<int()>& chosen) {
+  netcheck::doctor::Order& order = arguments.doctor;
+  order.config = kConfig;
+  CLI::App* doctor = app.add_subcommand(
+      "doctor",
+      "what on this node is in the way of a check, line by line, and what to do; changes nothing\n"
+      "Exit code 0: nothing is; 1: something is; 2: wrong use; 3: something could not be looked at (as root "
+      "all "
+      "of it can)\n"
+      "Example:  netcheck doctor --peer n2      and on n2:  netcheck doctor --listen --peer n1");
+  CLI::Option* config =
+      doctor->add_option("--config", order.config, "the site's configuration")->capture_default_str();
+  CLI::Option* peer = doctor->add_option(
+      "--peer", order.peer,
+      "another compute node: whether it is in reach, and, where its doctor listens, whether "
+      "a check's rendezvous with it works");
+  doctor->add_flag("--listen", order.listen, "wait a minute for the peer's doctor, rather than go there")
+      ->needs(peer);
+  doctor->add_option("--role", order.role, "what this node is taken for, rather than found out")
+      ->check(CLI::IsMember({"compute", "login", "controller"}));
+  doctor->add_flag("--json", order.json, "for programs");
+  doctor->callback([&, config] {
+    order.must_exist = config->count() > 0;
+    chosen = [&] {
+      order.program = own_path();
+      order.module_directories = module_directories(order.program);
+      return netcheck::doctor::examine(order);
+    };
+  });
+}
+
 void add_replay(CLI::App& app, Arguments& arguments, std::function<int()>& chosen) {
   CLI::App* replay = app.add_subcommand("replay", "judges the samples of a leader's record again");
   replay->add_option("record", arguments.record, "a file of /run/netcheck/records")->required();
@@ -167,6 +200,7 @@ int run(int argc, char** argv) {
   std::function<int()> chosen;
   add_prolog(app, arguments, chosen);
   add_policy(app, arguments, chosen);
+  add_doctor(app, arguments, chosen);
   add_replay(app, arguments, chosen);
   add_internal(app, arguments, chosen);
   if (const std::string unknown = unknown_subcommand(app, argc, argv); !unknown.empty())

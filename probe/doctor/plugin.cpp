@@ -1,0 +1,157 @@
+// Whether Slurm will call the plugin, and start the right program. See plugin.h.
+#include "doctor/plugin.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "contract/notice.h"
+#include "doctor/words.h"
+
+namespace netcheck::doctor {
+
+namespace {
+
+constexpr const char* kFile = "netcheck.so";
+constexpr const char* kRestart =
+    "restart slurmd on this node: it decides at its start whether plugins have a prolog";
+constexpr Ns kBuiltInTimeout = std::chrono::seconds(25);               // plugin/settings.h
+constexpr const char* kBuiltInConfig = "/etc/netcheck/netcheck.toml";  // plugin/settings.h
+
+// From this version on Slurm takes only plugins whose major and minor number are its own.
+constexpr SlurmVersion kStrictSince{21, 8, 0};
+
+bool is_ours(const PlugstackLine& line) {
+  return std::filesystem::path(line.plugin).filename() == kFile;
+}
+
+Findings check_line(const PluginFacts& facts) {
+  Findings findings;
+  const PlugstackLine* line = netcheck_line(facts.plugstack);
+  if (line == nullptr) {
+    if (!facts.plugstack_exists)
+      return {
+          {Level::fail, "plugstack.conf",
+           fmt::format("there is no {}: Slurm knows no --netcheck", facts.plugstack_file),
+           "make it, and include netcheck.conf of the installation (share/netcheck/plugstack.conf.d) there"}};
+    if (!facts.plugstack.unread.empty())
+      return {{Level::unseen, "plugstack.conf",
+               fmt::format("{} cannot be read", facts.plugstack.unread.front()), "run this as root"}};
+    return {
+        {Level::fail, "plugstack.conf",
+         fmt::format("{} has no line that names {}: Slurm knows no --netcheck", facts.plugstack_file, kFile),
+         "include netcheck.conf of the installation (share/netcheck/plugstack.conf.d) there"}};
+  }
+  const auto add = [&](Level level, std::string why, std::string remedy) {
+    findings.push_back({level, "plugstack.conf", std::move(why), std::move(remedy)});
+  };
+  if (line->required)
+    add(Level::warn, fmt::format("{}: \"required\": should the plugin not load, no job starts", line->place),
+        "write \"optional\" there");
+  if (std::ranges::count_if(facts.plugstack.lines, is_ours) > 1)
+    add(Level::warn, fmt::format("more than one line names {}; this is about {}", kFile, line->place),
+        "leave one of them");
+  if (const std::string config = line->argument("config").value_or(kBuiltInConfig); config != facts.config)
+    add(Level::warn,
+        fmt::format("{}: checks read {}, and this is about {}", line->place, config, facts.config),
+        fmt::format("look with `netcheck doctor --config {}`", config));
+  if (const std::string folder = line->argument("run_directory").value_or(kRunDirectory);
+      folder != facts.run_directory)
+    add(Level::fail,
+        fmt::format(
+            "{}: the plugin looks for notices in {}, the site's run_directory is {}: users are told nothing",
+            line->place, folder, facts.run_directory),
+        fmt::format("write run_directory={} there", facts.run_directory));
+  if (findings.empty()) add(Level::ok, fmt::format("{} names {}", line->place, line->plugin), "");
+  return findings;
+}
+
+Findings check_version(const PluginFacts& facts, const PluginFile& file) {
+  const SlurmVersion built = unpack_slurm_version(file.version);
+  if (file.type != "spank" || file.name != "netcheck")
+    return {{Level::fail, "plugin",
+             fmt::format("the file is a plugin '{}' of type '{}'", file.name, file.type),
+             "install netcheck.so anew"}};
+  if (!facts.slurm)
+    return {{Level::unseen, "plugin",
+             fmt::format("it is built for Slurm {}; which one runs here is not known", text_of(built)),
+             "have sinfo in the PATH"}};
+  const bool strict =
+      std::pair(facts.slurm->major, facts.slurm->minor) >= std::pair(kStrictSince.major, kStrictSince.minor);
+  if (strict && (built.major != facts.slurm->major || built.minor != facts.slurm->minor))
+    return {{Level::fail, "plugin",
+             fmt::format("it is built for Slurm {}, and {} runs here: Slurm does not load it", text_of(built),
+                         text_of(*facts.slurm)),
+             "build it against the headers of this Slurm (-DSLURM_INCLUDE_DIR=…)"}};
+  return {{Level::ok, "plugin",
+           fmt::format("built for Slurm {}; {} runs here", text_of(built), text_of(*facts.slurm)), ""}};
+}
+
+// What Slurm's own client says is the proof: it loads the plugin as slurmd does.
+Findings check_loading(const PluginFacts& facts) {
+  if (!facts.help)
+    return {{Level::unseen, "plugin loads", "there is no sbatch here to ask", "have sbatch in the PATH"}};
+  if (!*facts.help) return {finding_of(Level::unseen, "plugin loads", facts.help->error())};
+  const std::string& said = **facts.help;
+  if (said.find("--netcheck") != std::string::npos)
+    return {{Level::ok, "plugin loads", "sbatch offers --netcheck", ""}};
+  std::string reason;
+  for (std::size_t at = 0; at < said.size();) {
+    const std::size_t end = std::min(said.find('\n', at), said.size());
+    const std::string line = said.substr(at, end - at);
+    if (reason.empty() && line.find("error") != std::string::npos) reason = line;
+    if (line.find("netcheck") != std::string::npos) reason = line;
+    at = end + 1;
+  }
+  return {
+      {Level::fail, "plugin loads",
+       reason.empty() ? "sbatch does not offer --netcheck" : "sbatch does not offer it and says: " + reason,
+       "see the lines on the plugin and on plugstack.conf above"}};
+}
+
+Findings check_slurmd(const PluginFacts& facts) {
+  if (!facts.slurmd_runs && facts.computes)
+    return {{Level::warn, "slurmd", "does not run on this node", "start slurmd"}};
+  if (!facts.slurmd_runs) return {};
+  if (!facts.slurmd_has_it)
+    return {
+        {Level::unseen, "slurmd", "whether it has loaded the plugin is root's to see", "run this as root"}};
+  if (*facts.slurmd_has_it) return {{Level::ok, "slurmd", "has loaded the plugin", ""}};
+  return {{Level::fail, "slurmd", "runs without the plugin, so it calls no prolog of it", kRestart}};
+}
+
+}  // namespace
+
+const PlugstackLine* netcheck_line(const Plugstack& plugstack) {
+  const auto found = std::ranges::find_if(plugstack.lines, is_ours);
+  return found == plugstack.lines.end() ? nullptr : &*found;
+}
+
+std::optional<Ns> plugin_timeout(const Plugstack& plugstack) {
+  const PlugstackLine* line = netcheck_line(plugstack);
+  if (line == nullptr) return std::nullopt;
+  const std::string text = line->argument("timeout").value_or("");
+  long seconds = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  const bool right = error == std::errc{} && stop == text.data() + text.size() && seconds > 0;
+  return right ? Ns(std::chrono::seconds(seconds)) : kBuiltInTimeout;  // what the plugin takes then
+}
+
+Findings check_plugin(const PluginFacts& facts) {
+  Findings findings = check_line(facts);
+  if (netcheck_line(facts.plugstack) == nullptr) return findings;
+  if (!facts.trusted) findings.push_back(finding_of(Level::fail, "plugin", facts.trusted.error()));
+  if (facts.file && !*facts.file)
+    findings.push_back(finding_of(Level::fail, "plugin", facts.file->error()));
+  else if (facts.file)
+    append(findings, check_version(facts, **facts.file));
+  append(findings, check_loading(facts));
+  append(findings, check_slurmd(facts));
+  if (!facts.program_trusted)
+    findings.push_back(finding_of(Level::fail, "program", facts.program_trusted.error()));
+  return findings;
+}
+
+}  // namespace netcheck::doctor

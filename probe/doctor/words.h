@@ -1,0 +1,30 @@
+// Small words that several checks of this room use. Pure.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "contract/units.h"
+#include "doctor/finding.h"
+
+namespace netcheck::doctor {
+
+inline void append(Findings& findings, Findings more) {
+  for (Finding& finding : more)
+    findings.push_back(std::move(finding));
+}
+
+/// The error as a finding, its remedy in the remedy's place.
+[[nodiscard]] inline Finding finding_of(Level level, std::string what, Error error) {
+  std::string remedy = std::exchange(error.remedy, {});
+  return {level, std::move(what), describe(error), std::move(remedy)};
+}
+
+/// "8s", "1.5s": as it is written in the site's file.
+[[nodiscard]] inline std::string seconds_text(Ns duration) {
+  return fmt::format("{}s", std::chrono::duration<double>(duration).count());
+}
+
+}  // namespace netcheck::doctor
