@@ -40,7 +40,8 @@ Result<std::string> read_key_file(const std::string& path) {
   if (::fstat(file.get(), &status) != 0) return refuse(std::strerror(errno));
   if (!S_ISREG(status.st_mode)) return refuse("it is no regular file");
   if ((status.st_mode & (S_IWGRP | S_IRWXO)) != 0) {
-    return refuse(fmt::format("its mode {:04o} lets others use it", status.st_mode & 07777U), "chmod 0400");
+    return refuse(fmt::format("its mode {:04o} lets others use it", status.st_mode & 07777U),
+                  "chmod 0440, with the group of the account that measures");
   }
   std::array<char, kHexKey + 2> buffer{};  // two more than a key: a line end, and one that makes it too long
   const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
