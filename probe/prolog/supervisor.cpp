@@ -50,7 +50,8 @@ constexpr std::size_t kMaxDeclined = 160;  // bytes of a reason that the leader 
 
 class Log {
  public:
-  void name(std::uint32_t job) { prefix_ = fmt::format("netcheck: job {}: ", job); }
+  explicit Log(std::string syslog) : syslog_(std::move(syslog)) {}
+  void name(std::uint32_t job) { prefix_ = fmt::format("job {}: ", job); }
   void info(const std::string& text) const { write("", text); }
   void error(const std::string& text) const { write("error: ", text); }
   static void line(const std::string& text) {
@@ -61,9 +62,11 @@ class Log {
 
  private:
   void write(const char* kind, const std::string& text) const {
-    line(fmt::format("{}{}{}", kind, prefix_, printable(text, 1'024)));
+    const std::string clean = printable(text, 1'024);
+    if (!syslog_.empty() && write_syslog(fmt::format("{}{}{}", kind, prefix_, clean), syslog_)) return;
+    line(fmt::format("{}netcheck: {}{}", kind, prefix_, clean));
   }
-  std::string prefix_ = "netcheck: ";
+  std::string syslog_, prefix_;
 };
 
 std::string kill_switch_of(const std::string& config) {
@@ -399,7 +402,7 @@ class Check {
     if (acted.result != "done" && acted.result != kEnded)
       log_.error(fmt::format("{}: {}", record_.action, acted.result));
     for (const std::string& line : acted.said) {
-      log_.info(line);
+      if (invocation_.syslog.empty()) log_.info(line);
       write_syslog(line);
       record_.remarks.push_back(printable(line, 400));
     }
@@ -409,7 +412,7 @@ class Check {
 
   const Invocation& invocation_;
   Time start_ = system::now();
-  Log log_;
+  Log log_{invocation_.syslog};
   Record record_;
   system::Account account_;
   std::vector<std::string> notes_;  // what the request asked for and the site does not grant
@@ -434,7 +437,7 @@ void block_signals() {
 
 int supervise(const Invocation& invocation) {
   if (std::getenv("SLURM_JOB_ID") == nullptr) {
-    Log().error(
+    Log("").error(
         "prolog: no job here: SLURM_JOB_ID is not set (this is called by Slurm's prolog, not by hand)");
     return static_cast<int>(ExitCode::usage);
   }

@@ -15,13 +15,16 @@ namespace netcheck::prolog {
 struct Invocation {
   std::string program;                 ///< absolute path of this program
   std::string config;                  ///< /etc/netcheck/netcheck.toml; a missing file means built-in values
-  std::optional<std::string> request;  ///< the value of --netcheck; nullopt: not asked for,
-                                       ///< and checked only where the site says mode = "always"
+  std::optional<std::string> request;  ///< the value of --netcheck, or of the job's comment; nullopt: not
+                                       ///< asked, and checked only where the site says mode = "always"
   std::vector<std::string> module_directories;  ///< where fabric modules may lie, unless the site says where
   std::string run_directory = kRunDirectory;    ///< where the record goes when the site's file cannot be read
   /// Where the plugin looks for the notice; nullopt: in the site's run directory. The record lies in the
   /// latter in any case.
   std::optional<std::string> notice_directory;
+  /// The socket to which is said what there is to say; "": stderr. slurmd logs what a plugin says, and drops
+  /// the words of a Prolog script.
+  std::string syslog;
   bool announce_deadline = false;  ///< as the first line on stderr (contract/notice.h): for the plugin
 };
 

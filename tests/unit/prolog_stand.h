@@ -105,6 +105,7 @@ class Supervise : public testing::Test {
       invocation.run_directory = (base_ / "run").string();
       invocation.announce_deadline = announces_;
       invocation.notice_directory = notice_directory_;
+      invocation.syslog = syslog_;
       invocation.module_directories = {(base_ / "modules").string()};
       ::_exit(supervise(invocation));
     }
@@ -166,6 +167,7 @@ class Supervise : public testing::Test {
   std::uint32_t job_ = 0, restart_ = 0;
   std::string nodes_ = "n[1-2]";
   bool announces_ = false;
+  std::string syslog_;
   std::optional<std::string> notice_directory_;
 };
 

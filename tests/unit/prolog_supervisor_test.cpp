@@ -1,6 +1,8 @@
 // What a supervisor makes of a probe that crashes, hangs, floods, lies and leaves orphans, and of a site that
 // is not as it should be.
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include <cstring>
 
@@ -271,6 +273,27 @@ TEST_F(Supervise, NotesThatTheJobHasEndedMeanwhileAndCallsItNoError) {
   expect_clean(ran);
   EXPECT_EQ(record().at("action_result"), "the job has ended meanwhile");
   EXPECT_THAT(ran.said, testing::Not(HasSubstr("error:")));
+}
+
+TEST_F(Supervise, SpeaksToTheSyslogWhereItIsToldToAndOnStderrWhereNobodyListensThere) {
+  syslog_ = (base_ / "log").string();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  ASSERT_LT(syslog_.copy(address.sun_path, sizeof address.sun_path - 1), sizeof address.sun_path - 1);
+  const std::string said = fmt::format("job {}: netcheck=inconclusive phase=start", job_);
+  {
+    const system::Descriptor log(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the C interface
+    ASSERT_EQ(::bind(log.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    const Ran ran = run("n2", "fast");
+    expect_clean(ran);
+    EXPECT_EQ(ran.said, "");
+    std::string heard(4'096, '\0');
+    heard.resize(
+        static_cast<std::size_t>(std::max<ssize_t>(::read(log.get(), heard.data(), heard.size()), 0)));
+    EXPECT_THAT(heard, HasSubstr("]: " + said));
+  }
+  EXPECT_THAT(run("n2", "fast").said, HasSubstr("netcheck: " + said));
 }
 
 TEST_F(Supervise, EndsTheProbeWhenItIsTerminatedItself) {
