@@ -8,6 +8,7 @@
 #include <array>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -20,6 +21,7 @@
 #include "fabric/child.h"
 #include "main/policy.h"
 #include "main/replay.h"
+#include "policy/comment.h"
 #include "prolog/supervisor.h"
 #include "session/probe.h"
 
@@ -28,6 +30,7 @@ namespace {
 using netcheck::ExitCode;
 
 constexpr const char* kConfig = "/etc/netcheck/netcheck.toml";
+constexpr const char* kSyslog = "/dev/log";
 constexpr int kFabricSocket = 3;  // fabric/child.h
 
 constexpr const char* kAbout =
@@ -59,7 +62,9 @@ std::vector<std::string> module_directories(const std::string& program) {
 struct Arguments {
   std::string config = kConfig;
   std::string request;
+  bool request_from_comment = false;
   std::string notice_directory;
+  bool syslog = false;
   bool announce_deadline = false;
   std::string fabric;
   std::string module_directory;
@@ -85,17 +90,23 @@ void add_internal(CLI::App& app, Arguments& arguments, std::function<int()>& cho
 }
 
 void add_prolog(CLI::App& app, Arguments& arguments, std::function<int()>& chosen) {
-  CLI::App* prolog = app.add_subcommand("prolog",
-                                        "the check of one node, from Slurm's job prolog (as root)\n"
-                                        "Example, in a Prolog script:  netcheck prolog --request=400Gbps");
+  CLI::App* prolog =
+      app.add_subcommand("prolog",
+                         "the check of one node, from Slurm's job prolog (as root)\n"
+                         "Example, in a Prolog script:  netcheck prolog --request-from-comment --syslog");
   prolog->add_option("--config", arguments.config, "the site's configuration")->capture_default_str();
   CLI::Option* request =
       prolog->add_option("--request", arguments.request,
                          "the value of --netcheck; without it, checked only where mode = \"always\"");
+  prolog
+      ->add_flag("--request-from-comment", arguments.request_from_comment,
+                 "the job asks with the word netcheck or netcheck=SPEC in its comment (SLURM_JOB_COMMENT)")
+      ->excludes(request);
   CLI::Option* notices = prolog->add_option(
       "--notice-directory", arguments.notice_directory,
       "run_directory= of plugstack.conf, where the plugin looks for the notice; without it, that of the "
       "configuration");
+  prolog->add_flag("--syslog", arguments.syslog, "say what there is to say to the syslog, not on stderr");
   // The plugin's; not shown in --help.
   prolog->add_flag("--announce-deadline", arguments.announce_deadline)->group("");
   request->expected(0, 1)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -105,7 +116,10 @@ void add_prolog(CLI::App& app, Arguments& arguments, std::function<int()>& chose
       invocation.program = own_path();
       invocation.config = arguments.config;
       if (request->count() > 0) invocation.request = arguments.request;
+      const char* comment = arguments.request_from_comment ? std::getenv("SLURM_JOB_COMMENT") : nullptr;
+      if (comment != nullptr) invocation.request = netcheck::request_in_comment(comment);
       if (notices->count() > 0) invocation.notice_directory = arguments.notice_directory;
+      if (arguments.syslog) invocation.syslog = kSyslog;
       invocation.announce_deadline = arguments.announce_deadline;
       invocation.module_directories = module_directories(invocation.program);
       return netcheck::prolog::supervise(invocation);

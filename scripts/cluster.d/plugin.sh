@@ -39,10 +39,11 @@ copy_plugin() {
   ((!${#plugin_modules[@]})) || cp -L -- "${plugin_modules[@]}" "$tree/lib/netcheck/"
   chown -R 0:0 -- "$tree"
   chmod -R u+rwX,go+rX,go-w,a-s -- "$tree"
-  find "$tree" -type f -perm -u+x -name netcheck -exec chmod 0711 {} +
+  # The program; the Prolog script of the same name is none.
+  find "$tree" -type f -perm -u+x -name netcheck -not -path '*/prolog.d/*' -exec chmod 0711 {} +
   so=$(find "$tree" -type f -name netcheck.so -printf '%P\n' -quit)
   [[ -n $so ]] || die "no netcheck.so in ${plugin_install:-$plugin_so}"
-  program=$(find "$tree" -type f -perm -u+x -name netcheck -printf '%P\n' -quit)
+  program=$(find "$tree" -type f -perm 0711 -name netcheck -printf '%P\n' -quit)
   if [[ -z $plugin_config && -n $plugin_install ]]; then
     plugin_config=$(find "$tree" -type f -name netcheck.toml -print -quit)
   fi

@@ -32,6 +32,9 @@ CONFIG = """
 min = "400Mbps"
 """
 
+# Scripts of the site, beside which a test may put netcheck's: a pattern that fits nothing would drain every node.
+PROLOGS = "/etc/slurm/prolog.d"
+
 CHECK = r"netcheck (prolog|probe|fabric)"
 
 # Bytes that the leader has sent when its check is in its middle: past connecting (some 10 kB), and no further than half of the
@@ -142,6 +145,17 @@ class Cluster:
         """The site's file, for the next job on: every prolog reads it anew."""
         self.config_file.write_text(text)
         os.chmod(self.config_file, 0o644)
+
+    def prolog(self, name, text):
+        """A Prolog script on every node, for the next job on: slurmd looks the folder through each time. None: it goes."""
+        file = self.folder / f"{PROLOGS.lstrip('/')}/{name}"
+        if text is None:
+            return file.unlink()
+        file.parent.mkdir(exist_ok=True)
+        new = self.folder / f"home/{name}.new"  # complete and executable before slurmd can see it
+        new.write_text(text)
+        new.chmod(0o755)
+        return new.replace(file)
 
     def sbatch(self, *options, nodes=4, script="echo script ran on $(hostname)", user="alice", check=True):
         text = f"#!/bin/sh\n{script}\n"
@@ -286,7 +300,8 @@ def stage(tmp_path_factory):
 @pytest.fixture(scope="session")
 def running(stage):
     cluster = Cluster(pathlib.Path(os.environ.get("NETCHECK_CLUSTER_DIR", TOP / "build/cluster-test")))
-    cluster.script("up", "--nodes", 4, "--rails", 2, "--rate", "1gbit", "--install", stage, timeout=240)
+    cluster.script("up", "--nodes", 4, "--rails", 2, "--rate", "1gbit", "--install", stage, "--conf", f"Prolog={PROLOGS}/*", timeout=240)
+    cluster.prolog("site", "#!/bin/sh\nexit 0\n")
     cluster.take_namespaces()
     if os.environ.get("NETCHECK_KEEP_CLUSTER"):  # it may be as an interrupted test left it
         cluster.changed = {("link", node, "up") for node in NODES} | {("shape", f"{n}.{r}", "off") for n in NODES for r in (0, 1)}
