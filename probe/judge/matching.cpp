@@ -112,6 +112,20 @@ Matching suspects_with_good(const Plan& plan, const Standings& standings, int wh
   return fixed;
 }
 
+Matching untried_ring(const Plan& plan, const Standings& standings, int which) {
+  Matching matching;
+  for (const Group& group : groups_of(plan, which)) {
+    std::set<std::uint32_t> taken;
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      const std::uint32_t from = group[i], to = group[(i + 1) % group.size()];
+      if (from == to || standings.met(from, to) || taken.contains(from) || taken.contains(to)) continue;
+      taken.insert({from, to});
+      matching.push_back({from, to});
+    }
+  }
+  return matching;
+}
+
 std::optional<Pair> worth_alone(const Plan& plan, const Standings& standings, const Blame& blame) {
   if (plan.nodes.size() < 4) return std::nullopt;  // nothing else runs beside one pair of three nodes
   const Path* slowest = nullptr;

@@ -27,6 +27,9 @@ using Matching = std::vector<Pair>;
 /// for, that it has not met; where there is none, with another suspect. Inside the groups of `which`.
 [[nodiscard]] Matching suspects_with_good(const Plan& plan, const Standings& standings, int which,
                                           Matching fixed = {});
+/// Ways of the ring inside each group that nobody has gone alone yet: the gate took each of them, and rounds
+/// 0 and 1 only half. The last of a group goes to its first.
+[[nodiscard]] Matching untried_ring(const Plan& plan, const Standings& standings, int which);
 /// The pair to be measured with nothing else running: slow with others, its nodes proven good elsewhere (or
 /// everything slow), and not measured alone yet.
 [[nodiscard]] std::optional<Pair> worth_alone(const Plan& plan, const Standings& standings,

@@ -286,6 +286,19 @@ std::optional<Wanted> left_over_round(const Situation& now, const Standings& sta
   return wanted;
 }
 
+/// Where the gate failed and all that was tried is fine: the gate's ways that were not. A slow way between
+/// two nodes that are fine with their other partners lies on one of those, or nowhere.
+std::optional<Wanted> ring_round(const Situation& now, const Standings& standings, std::uint32_t round) {
+  const auto slow = [&](const Path& path) { return standings.slow(path); };
+  if (now.need != Need::blame || std::ranges::any_of(standings.paths(), slow)) return std::nullopt;
+  Wanted wanted{.round = round,
+                .back = false,
+                .pairs = untried_ring(now.plan, standings, home(now)),
+                .which = home(now)};
+  if (wanted.pairs.empty()) return std::nullopt;
+  return wanted;
+}
+
 std::optional<Wanted> new_round(const Situation& now, std::uint32_t round) {
   if (round < kFixedRounds) {
     Wanted wanted{.round = round, .back = false, .pairs = {}, .which = home(now)};
@@ -299,6 +312,8 @@ std::optional<Wanted> new_round(const Situation& now, std::uint32_t round) {
   if (only_compares(now)) return std::nullopt;
   if (round < kMostRounds)
     if (auto wanted = suspects_round(now, standings, round)) return wanted;
+  if (round < kMostRounds)
+    if (auto wanted = ring_round(now, standings, round)) return wanted;
   return alone_round(now, standings, round);
 }
 
