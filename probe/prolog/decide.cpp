@@ -183,6 +183,7 @@ class Decision {
 
   void choose_drain() {
     if (!drains(policy_, finding_)) return;
+    if (finding_.noisy) return drain_brake("noisy");
     if (!cluster_.nodes) return drain_brake("nodes-unknown");
     std::set<std::string> all, drained;
     for (const NodeFacts& node : *cluster_.nodes) {
@@ -295,6 +296,7 @@ Finding finding_of(const judge::Verdict& verdict, const std::optional<judge::Ver
   const auto* site_fail = site ? std::get_if<judge::Fail>(&*site) : nullptr;
   if (finding.kind != Finding::Kind::fail || site_fail == nullptr) return finding;
   finding.site_fails = true;
+  finding.noisy = site_fail->figures && site_fail->figures->noisy;
   for (const judge::Culprit& culprit : site_fail->blame.culprits) {
     if (!known(culprit) || !culprit.isolated) continue;
     const std::string& node = finding.nodes[culprit.node];

@@ -29,6 +29,9 @@ struct Finding {
   /// drained, and only then does the action count for the cluster. Else it is the user's own wish for his own
   /// job.
   bool site_fails = false;
+  /// The figures jumped about: something other than the network may have held up a process that measured (a
+  /// node without CPU to spare). Nobody is drained for that.
+  bool noisy = false;
   struct Isolated {
     std::string node, words;  ///< "n3(tx: 95.9Mbps)"
   };

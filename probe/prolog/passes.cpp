@@ -93,8 +93,13 @@ Result<void> remember_pass(const std::string& run_directory, const std::vector<s
 
 Result<void> remember_pass(const std::optional<judge::Verdict>& verdict, const Policy& policy,
                            const std::vector<std::string>& nodes) {
-  const auto* pass = verdict ? std::get_if<judge::Pass>(&*verdict) : nullptr;
-  if (pass == nullptr || policy.min_interval == Ns::zero()) return {};
+  if (!verdict || policy.min_interval == Ns::zero()) return {};
+  if (std::holds_alternative<judge::Fail>(*verdict)) {
+    if (const auto folder = passes_of(policy.run_directory)) folder->remove(name_of_set(nodes));
+    return {};
+  }
+  const auto* pass = std::get_if<judge::Pass>(&*verdict);
+  if (pass == nullptr) return {};
   return remember_pass(policy.run_directory, nodes,
                        {.ago = {},
                         .busbw = pass->figures.busbw,

@@ -24,7 +24,8 @@ namespace netcheck::prolog {
 [[nodiscard]] Result<void> remember_pass(const std::string& run_directory,
                                          const std::vector<std::string>& nodes, const PastPass& pass);
 
-/// Remembers a pass, where the policy has a min_interval; any other verdict is none.
+/// Where the policy has a min_interval, remembers a pass and, after a fail on the same nodes, by whosever
+/// threshold, forgets it.
 [[nodiscard]] Result<void> remember_pass(const std::optional<judge::Verdict>& verdict, const Policy& policy,
                                          const std::vector<std::string>& nodes);
 

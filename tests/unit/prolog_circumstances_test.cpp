@@ -132,6 +132,13 @@ TEST(Pass, IsKeptByTheSetOfNodes) {
   EXPECT_FALSE(last_pass(folder, {"n1", "n2"}));
   EXPECT_FALSE(last_pass(folder, {"n1", "n2", "n4"}));
   EXPECT_FALSE(last_pass(folder + "/nowhere/at/all", {"n1", "n2", "n3"}));
+  Policy policy;
+  policy.run_directory = folder;
+  policy.min_interval = minutes(10);
+  ASSERT_TRUE(remember_pass(judge::Inconclusive{}, policy, {"n1", "n2", "n3"}));
+  EXPECT_TRUE(last_pass(folder, {"n1", "n2", "n3"}));
+  ASSERT_TRUE(remember_pass(judge::Fail{}, policy, {"n2", "n1", "n3"}));
+  EXPECT_FALSE(last_pass(folder, {"n1", "n2", "n3"}));
   std::filesystem::remove_all(folder);
 }
 

@@ -267,6 +267,12 @@ const std::vector<Row> kRows = {
        s.finding.site_fails = false;
      },
      Action::requeue, " action=requeue requeues=1"},
+    {"drain_never_on_noisy_figures",
+     [](Situation& s) {
+       s.policy.drain = true;
+       s.finding.noisy = true;
+     },
+     Action::requeue, " action=requeue drain_brake=noisy requeues=1 acted=1000000"},
     {"drain_never_over_a_reason",
      [](Situation& s) {
        s.policy.drain = true;
