@@ -40,12 +40,17 @@ std::size_t sequence_length(std::string_view text) {
   return length;
 }
 
-/// C0 controls, DEL, C1 controls (U+0080 … U+009F: a terminal obeys them) and the two Unicode line ends.
+/// C0 controls, DEL, C1 controls (U+0080 … U+009F: a terminal obeys them), the two Unicode line ends, and
+/// what turns the direction of writing around (U+200E, U+200F, U+202A … U+202E, U+2066 … U+2069).
 bool is_control(std::string_view sequence) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(sequence[i]); };
   if (sequence.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7F;
   if (sequence.size() == 2) return byte(0) == 0xC2 && byte(1) < 0xA0;
-  return sequence == "\u2028" || sequence == "\u2029";
+  if (sequence.size() != 3 || byte(0) != 0xE2) return false;
+  const bool line_end_or_direction = byte(1) == 0x80 && byte(2) >= 0xA8 && byte(2) <= 0xAE;
+  const bool mark = byte(1) == 0x80 && (byte(2) == 0x8E || byte(2) == 0x8F);
+  const bool isolate = byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9;
+  return line_end_or_direction || mark || isolate;
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ void add_policy(CLI::App& app, Arguments& arguments, std::function<int()>& chose
   policy->add_option("--spec", question.spec, "a request, as in --netcheck=SPEC");
   policy->add_option("--partition", question.partition, "the job's, for the rules");
   policy->add_option("--account", question.account, "the job's");
-  policy->add_option("--nodes", question.nodes, "how many it has")->check(CLI::PositiveNumber);
+  policy->add_option("--nodes", question.nodes, "how many it has")->check(CLI::Range(1, 1'000'000));
   policy->add_option("--gpu", question.gpu, "the model of its first node's GPUs; \"\": none");
   policy->add_option("--hardware", question.hardware, "its first node's class of hardware");
   policy->add_flag("--json", question.json, "for programs");

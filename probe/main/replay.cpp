@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -18,6 +19,10 @@ struct Judged {
 };
 
 Result<Json> read_json(const std::string& path) {
+  std::error_code error;
+  const auto kind = std::filesystem::status(path, error).type();
+  if (kind != std::filesystem::file_type::regular && kind != std::filesystem::file_type::not_found && !error)
+    return fail("read the record", path, "it is no regular file");  // a pipe would be waited for
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail("read the record", path, "it cannot be opened", "records are root's: try sudo");
   std::string text;

@@ -255,9 +255,26 @@ Result<void> read_rules(Reading& reading, const toml::key& key, const toml::node
   return {};
 }
 
+/// The TOML library follows a dotted key part by part on the stack: fifty thousand parts overflow it.
+std::optional<std::size_t> line_of_endless_key(std::string_view toml) {
+  constexpr std::size_t kMostDots = 100;
+  std::size_t line = 1, dots = 0;
+  bool comment = false;
+  for (const char c : toml) {
+    if (c == '\n') ++line;
+    if (c == '\n' || c == '=' || c == ',') dots = 0;
+    comment = c != '\n' && (comment || c == '#');
+    if (c == '.' && !comment && ++dots > kMostDots) return line;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<Site> parse_config(std::string_view toml, std::string_view file_name) {
+  if (const auto line = line_of_endless_key(toml))
+    return fail(kAttempted, fmt::format("{}:{}", file_name, *line), "a key of more than a hundred parts",
+                "no key has more than one dot");
   if (toml.size() > kMaxConfigBytes)
     return fail(kAttempted, std::string(file_name),
                 fmt::format("it is larger than {} bytes", kMaxConfigBytes));

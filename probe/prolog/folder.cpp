@@ -202,7 +202,7 @@ Result<std::string> read_trusted(const std::string& path, std::size_t max_bytes,
   if (!S_ISREG(status.st_mode)) return fail("read", path, "it is no regular file");
   if (!only_ours(status))
     return fail("trust", path, "it can be changed by others than root", "chown root and chmod go-w");
-  if (auto folder = check_trusted(std::filesystem::path(path).parent_path().string()); !folder)
+  if (auto folder = check_trusted(std::filesystem::absolute(path).parent_path().string()); !folder)
     return tl::unexpected(folder.error());
   return read_all(file.get(), path, max_bytes);
 }

@@ -139,7 +139,8 @@ TEST(Printable, LeavesNothingATerminalObeysOrJsonRefuses) {
   EXPECT_EQ(printable("\xff\xfe"), "??");
   EXPECT_EQ(printable("\xC2\x9B"
                       "31m"),
-            " 31m");                         // C1 CSI
+            " 31m");                                                   // C1 CSI
+  EXPECT_EQ(printable("a\u202Eb\u2066c\u200Fd\u2028e"), "a b c d e");  // U+202E writes from right to left
   EXPECT_EQ(printable("n1…(+2)", 4), "n1");  // cut between characters: … takes three bytes
   EXPECT_EQ(printable(std::string(300, 'x')).size(), 256u);
   EXPECT_TRUE(is_utf8("é…😀"));

@@ -45,6 +45,20 @@ TEST(Config, DocumentedFileIsTheBuiltInPolicy) {
   EXPECT_EQ(spelled_out->defaults.sources.size(), as_shipped->defaults.sources.size());
 }
 
+TEST(Config, KeyOfFiftyThousandPartsIsRefusedAndOverflowsNothing) {
+  std::string parts;
+  for (int i = 0; i < 50'000; ++i)
+    parts += "a.";
+  for (const std::string& text :
+       {"\n" + parts + "a = 1\n", "\n[" + parts + "a]\n", "\nx = {" + parts + "a = 1}\n"}) {
+    const auto site = parse_config(text, "netcheck.toml");
+    ASSERT_FALSE(site);
+    EXPECT_THAT(describe(site.error()),
+                testing::HasSubstr("netcheck.toml:2: a key of more than a hundred parts"));
+  }
+  EXPECT_TRUE(parse_config("# " + std::string(200, '.') + "\n", "netcheck.toml"));
+}
+
 TEST(Config, EmptyFileIsBuiltIn) {
   const auto site = parse_config("", "f");
   ASSERT_TRUE(site);
