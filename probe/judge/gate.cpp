@@ -200,7 +200,7 @@ Gate read_gate(const Plan& plan, const History& history) {
     rounds = rounds || phase == Phase::blame;
     if (rounds) {
       // After the rounds have begun, a batch of the gate is the gate again.
-      if (measure != nullptr && phase == Phase::gate) take_again(plan, teams, done, joined, gate);
+      if (form == nullptr && phase == Phase::gate) take_again(plan, teams, done, joined, gate);
       continue;
     }
     gate.spent += done.took;
