@@ -12,6 +12,10 @@ namespace netcheck::plugin {
 
 namespace {
 
+/// For `strings netcheck.so`: where this plugin looks for its program. Compilers scatter a short default over
+/// instructions.
+[[gnu::used]] constexpr char kBuiltFor[] = "program=" NETCHECK_PROGRAM;
+
 constexpr std::array<std::string_view, 5> kKeys{"program", "config", "run_directory", "slurm_bin", "timeout"};
 constexpr long kMostSeconds = 120;  ///< beyond it nobody waits for a prolog
 constexpr std::size_t kMaxPathBytes = 1'024;

@@ -12,7 +12,7 @@
 namespace netcheck::prolog {
 namespace {
 
-constexpr std::int64_t kHour = 3'600;
+constexpr std::int64_t kRateWindow = 3'600;
 // Between the words on the terminal and the end of the job: salloc and srun need a moment to show them.
 constexpr auto kWordsBeforeEnd = std::chrono::seconds(1);
 constexpr auto kForTheEnd = std::chrono::milliseconds(300);  // of the time left, for scancel
@@ -125,7 +125,7 @@ class Act {
     for (const auto* answer : {&live, &ended})
       if (!*answer) unknown(answer->error());
     if (cluster_.deeds_failed) return;
-    const auto deeds = read_deeds(*live, *ended, now_ - kHour, Deed{found_.run.job, now_});
+    const auto deeds = read_deeds(*live, *ended, now_ - kRateWindow, Deed{found_.run.job, now_});
     cluster_.deeds = static_cast<std::uint32_t>(deeds.size());
   }
 
