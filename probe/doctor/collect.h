@@ -67,8 +67,6 @@ void look_at_plugin(PluginFacts& facts, const SlurmConfig& config);
 
 // --- the network (collect_network.cpp) ---
 
-/// How a node is reached: the site's exception, else its template with {node} filled in.
-[[nodiscard]] std::string address_of(const Policy& policy, const std::string& node);
 /// In a child: numeric addresses of a name, IPv4 first.
 [[nodiscard]] Result<Json> look_up(const std::string& name);
 [[nodiscard]] std::vector<std::string> own_addresses();

@@ -83,16 +83,6 @@ void settle(std::vector<Knock>& knocks, Time deadline) {
 
 }  // namespace
 
-std::string address_of(const Policy& policy, const std::string& node) {
-  if (const auto exception = policy.addresses.find(node); exception != policy.addresses.end())
-    return exception->second;
-  std::string address = policy.address;
-  constexpr std::string_view kPlace = "{node}";
-  if (const auto place = address.find(kPlace); place != std::string::npos)
-    address.replace(place, kPlace.size(), node);
-  return address;
-}
-
 Result<Json> look_up(const std::string& name) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;

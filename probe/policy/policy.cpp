@@ -138,4 +138,14 @@ std::string agreement(const Policy& policy) {
   return fmt::format("{:016x}", hash);
 }
 
+std::string address_of(const Policy& policy, const std::string& node) {
+  if (const auto exception = policy.addresses.find(node); exception != policy.addresses.end())
+    return exception->second;
+  std::string address = policy.address;
+  constexpr std::string_view kPlace = "{node}";
+  if (const auto place = address.find(kPlace); place != std::string::npos)
+    address.replace(place, kPlace.size(), node);
+  return address;
+}
+
 }  // namespace netcheck

@@ -165,6 +165,9 @@ struct Wish {
 [[nodiscard]] std::vector<Wish> not_granted_for_sure(const Site& site, const JobKind& kind,
                                                      const Request& request);
 
+/// How a node is reached: the site's exception, else its template with {node} filled in.
+[[nodiscard]] std::string address_of(const Policy& policy, const std::string& node);
+
 /// Hash of the settings on which all nodes must agree (hex); a difference is named before anything can hang
 /// on it.
 [[nodiscard]] std::string agreement(const Policy& policy);

@@ -39,17 +39,6 @@ void tell(std::string_view text) {
   fmt::print(stderr, "netcheck: {}\n", printable(text));
 }
 
-/// How a node is reached: the site's exception, else its template with {node} filled in.
-std::string address_of(const Policy& policy, const std::string& node) {
-  if (const auto exception = policy.addresses.find(node); exception != policy.addresses.end())
-    return exception->second;
-  std::string address = policy.address;
-  constexpr std::string_view kPlace = "{node}";
-  if (const auto place = address.find(kPlace); place != std::string::npos)
-    address.replace(place, kPlace.size(), node);
-  return address;
-}
-
 Result<std::unique_ptr<peers::Credential>> credential_of(const Policy& policy) {
   if (policy.credential == "key") return peers::key_credential(policy.key_file, kKeyLifetime);
   return peers::munge_credential(policy.munge_socket);
