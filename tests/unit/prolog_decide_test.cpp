@@ -423,6 +423,15 @@ TEST(FindingOf, DrainsOnlyWhoWasIsolated) {
   EXPECT_EQ(finding_of(verdict, verdict, plan_of(4)).drainable.size(), 1u);
 }
 
+TEST(FindingOf, SaysWhetherTheSitesFiguresWereNoisy) {
+  judge::Verdict verdict = slow({node(2)});
+  EXPECT_FALSE(finding_of(verdict, verdict, plan_of(4)).noisy);  // a dead way has no figures at all
+  std::get<judge::Fail>(verdict).figures = judge::Figures{.busbw = Rate{96e6}};
+  EXPECT_FALSE(finding_of(verdict, verdict, plan_of(4)).noisy);
+  std::get<judge::Fail>(verdict).figures->noisy = true;
+  EXPECT_TRUE(finding_of(verdict, verdict, plan_of(4)).noisy);
+}
+
 TEST(FindingOf, TellsACheckThatBeganFromOneThatDidNot) {
   judge::Inconclusive unknown;
   EXPECT_EQ(finding_of(unknown, std::nullopt, plan_of(4)).kind, Finding::Kind::not_measured);
