@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "topology/interfaces.h"
+#include "topology/machine.h"
 
 namespace netcheck::topology {
 namespace {
@@ -50,16 +51,10 @@ void count_cores(Inventory& inventory) {
   inventory.cores = count_of(topology, HWLOC_OBJ_CORE);
 }
 
-// PCI classes and vendors as in sysfs (pci.ids): 0x0302 3D controller, 0x0380 other display, 0x1200
-// processing accelerator are compute devices of these makers; a VGA controller (0x0300) counts only as
-// NVIDIA's, since every server has one for its console.
-bool is_gpu(const std::string& vendor, const std::string& pci_class) {
-  const bool nvidia = vendor == "0x10de";
-  const bool amd = vendor == "0x1002", intel = vendor == "0x8086";
-  const std::string kind = pci_class.substr(0, 6);
-  if (nvidia) return kind == "0x0300" || kind == "0x0302";
-  if (amd || intel) return kind == "0x0302" || kind == "0x0380" || kind == "0x1200";
-  return false;
+// "0x10de" → 0x10de; "0x030200" (class, subclass, interface) → 0x030200.
+std::uint32_t id_in(const std::string& path) {
+  const std::string text = first_line(path).value_or("");
+  return static_cast<std::uint32_t>(std::strtoul(text.c_str(), nullptr, 16));
 }
 
 std::uint32_t count_gpus(const std::string& fsroot) {
@@ -68,8 +63,8 @@ std::uint32_t count_gpus(const std::string& fsroot) {
   for (fs::directory_iterator at(fsroot + "/sys/bus/pci/devices", error), end; !error && at != end;
        at.increment(error)) {
     const std::string device = at->path().string();
-    if (is_gpu(first_line(device + "/vendor").value_or(""), first_line(device + "/class").value_or("")))
-      ++count;
+    const auto vendor = static_cast<std::uint16_t>(id_in(device + "/vendor"));
+    if (is_gpu(vendor, static_cast<std::uint16_t>(id_in(device + "/class") >> 8))) ++count;
   }
   return count;
 }

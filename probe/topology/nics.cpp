@@ -9,6 +9,7 @@
 #include <map>
 
 #include "topology/interfaces.h"
+#include "topology/machine.h"
 
 namespace netcheck::topology {
 namespace {
@@ -95,8 +96,7 @@ std::string why_not(const Interface& interface, const std::string& folder,
                     const std::vector<std::string>& exclude) {
   if (interface.loopback) return "loopback";
   if (matches_any(exclude, interface.name)) return kExcluded;
-  for (const Virtual& kind : kVirtual)
-    if (::fnmatch(kind.glob, interface.name.c_str(), 0) == 0) return kind.what;
+  if (const char* kind = kind_of_virtual(interface.name)) return kind;
   if (!folder.empty() && exists(folder + "/master")) return "part of a bond or bridge";
   if (!interface.running) return "down";
   if (interface.addresses.empty()) return "no address";
@@ -147,6 +147,12 @@ Nic nic_of_port(const std::string& device, const std::string& port, const std::v
 }
 
 }  // namespace
+
+const char* kind_of_virtual(const std::string& interface) {
+  for (const Virtual& kind : kVirtual)
+    if (::fnmatch(kind.glob, interface.c_str(), 0) == 0) return kind.what;
+  return nullptr;
+}
 
 std::optional<std::string> first_line(const std::string& path) {
   std::ifstream file(path);

@@ -1,0 +1,42 @@
+// Inside topology: the sources of a Machine, one function each.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "contract/error.h"
+#include "contract/machine.h"
+
+namespace pugi {
+class xml_document;
+}
+
+namespace netcheck::topology {
+
+/// PCI tree, NUMA nodes, GPUs and (from XML) ports as hwloc sees them. `fsroot` empty: this machine.
+[[nodiscard]] Result<Machine> tree_of_system(const std::string& fsroot);
+[[nodiscard]] Result<Machine> tree_of_hwloc_xml(pugi::xml_document& document, const std::string& name);
+[[nodiscard]] Result<Machine> tree_of_nccl_xml(const pugi::xml_document& document, const std::string& name);
+
+/// What sysfs and procfs below `fsroot` add: link speeds, drivers, IOMMU, ACS, GPUs' names; all ports.
+void add_pci_attributes(Machine& machine, const std::string& fsroot);
+void add_gpu_names(Machine& machine, const std::string& fsroot);
+void add_ports(Machine& machine, const std::string& fsroot, bool live);
+
+/// Sets what each port of the tree faces, from its place in it.
+void tell_facings(Machine& machine);
+/// Leaves out devices that neither are nor lead to a GPU, a network port or an NVSwitch.
+void prune(Machine& machine);
+
+/// "0000:5d:00.0" in lower case; PCI's index in `machine`, if it is there.
+[[nodiscard]] std::optional<std::uint32_t> find_pci(const Machine& machine, std::string_view address);
+
+/// "16.0 GT/s PCIe" and "8": both must mean something ("Unknown", 0 and 255 do not).
+[[nodiscard]] std::optional<PciSpeed> parse_pci_speed(std::string_view speed, std::string_view width);
+
+/// What one NVLink of a GPU carries one way: 20 GB/s of the first generation (P100), 25 from the second to
+/// the fourth (V100, A100, H100), 50 of the fifth (Blackwell): half of NVIDIA's published bidirectional
+/// figures.
+[[nodiscard]] Rate nvlink_rate(std::uint16_t device);
+
+}  // namespace netcheck::topology

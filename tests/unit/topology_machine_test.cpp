@@ -1,0 +1,209 @@
+// Machines read back from a /sys and /proc written for them (plant.h): hwloc's tree, sysfs's attributes,
+// ports.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "contract/machine.h"
+#include "machines.h"
+#include "plant.h"
+#include "topology/machine.h"
+
+namespace netcheck::topology {
+namespace {
+
+using fixture::Plant;
+using fixture::port;
+
+Machine read(const Plant& plant) {
+  auto machine = read_machine(plant.root());
+  if (!machine) {
+    ADD_FAILURE() << describe(machine.error());
+    return {};
+  }
+  return *machine;
+}
+
+// What sysfs does not have, or not in the order of the fixture.
+Machine comparable(Machine machine) {
+  machine.source.clear();
+  machine.notes.clear();
+  machine.memlock_bytes.reset();
+  machine.nvlinks.clear();
+  machine.nvlinks_known = false;
+  std::ranges::sort(machine.ports, {}, &NetworkPort::name);
+  return machine;
+}
+
+// Devices by address: hwloc lists host bridges in the order of their buses.
+std::vector<PciDevice> by_address(const Machine& machine) {
+  std::vector<PciDevice> devices = machine.pci;
+  for (PciDevice& device : devices)
+    if (device.parent)
+      device.model = machine.pci[*device.parent].address;  // an index means nothing once sorted
+  for (PciDevice& device : devices)
+    device.parent.reset();
+  std::ranges::sort(devices, {}, &PciDevice::address);
+  return devices;
+}
+
+std::string address_of(const Machine& machine, const NetworkPort& port) {
+  return port.pci ? machine.pci[*port.pci].address : "";
+}
+
+void expect_same(const Machine& planted, const Machine& found) {
+  const Machine wanted = comparable(planted), got = comparable(found);
+  EXPECT_EQ(got.node, wanted.node);
+  EXPECT_EQ(got.product, wanted.product);
+  EXPECT_EQ(got.numa, wanted.numa);
+  const auto devices = by_address(got), wanted_devices = by_address(wanted);
+  ASSERT_EQ(devices.size(), wanted_devices.size());
+  const auto text = [](const PciDevice& device) {
+    Machine one;
+    one.pci = {device};
+    return to_json(one)["pci"].dump();
+  };
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    EXPECT_EQ(text(devices[i]), text(wanted_devices[i]));
+  ASSERT_EQ(got.gpus.size(), wanted.gpus.size());
+  for (std::size_t i = 0; i < got.gpus.size(); ++i) {
+    EXPECT_EQ(got.pci[got.gpus[i].pci].address, wanted.pci[wanted.gpus[i].pci].address);
+    EXPECT_EQ(got.gpus[i].uuid, wanted.gpus[i].uuid);
+    EXPECT_EQ(got.gpus[i].model, wanted.gpus[i].model);
+  }
+  ASSERT_EQ(got.ports.size(), wanted.ports.size());
+  for (std::size_t i = 0; i < got.ports.size(); ++i) {
+    NetworkPort one = got.ports[i], other = wanted.ports[i];
+    EXPECT_EQ(address_of(got, one), address_of(wanted, other)) << other.name;
+    one.pci = other.pci;
+    EXPECT_EQ(one, other) << other.name;
+  }
+}
+
+class EveryMachine : public testing::TestWithParam<const char*> {};
+
+TEST_P(EveryMachine, IsReadAsItIs) {
+  const Machine machine = fixture::recorded(GetParam());
+  const Plant plant(machine);
+  expect_same(machine, read(plant));
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, EveryMachine,
+                         testing::Values("hgx", "pcie-server", "cpu-hdr", "bond", "vm"),
+                         [](const auto& parameter) {
+                           std::string name = parameter.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST(ReadMachine, LeavesUnknownWhatSysfsDoesNotTell) {
+  const Machine machine = fixture::recorded("hgx");
+  const Plant plant(machine);
+  const std::string gpu = plant.pci_folder("0000:19:00.0"), nic = plant.pci_folder("0000:18:00.0");
+  plant.write(gpu + "/current_link_speed", "Unknown");
+  plant.write(gpu + "/max_link_width", "255");
+  plant.remove(gpu + "/numa_node");
+  plant.write(nic + "/current_link_speed", "");
+  plant.write(nic + "/max_link_speed", "-1");
+  plant.remove(nic + "/driver");
+  plant.write("sys/class/net/eno1/speed", "-1");
+  plant.write("sys/class/net/eno1/mtu", "");
+  plant.write("sys/class/net/eno1/operstate", "unknown");
+  plant.write("sys/class/infiniband/mlx5_3/ports/1/rate", "Unknown");
+  plant.remove("sys/class/infiniband/mlx5_3/ports/1/state");
+  plant.remove("sys/class/infiniband/mlx5_3/ports/1/link_layer");
+  Machine found = read(plant);
+  EXPECT_FALSE(fixture::device(found, "0000:19:00.0").link.now);
+  EXPECT_FALSE(fixture::device(found, "0000:19:00.0").link.most);
+  EXPECT_FALSE(fixture::device(found, "0000:18:00.0").link.now);
+  EXPECT_FALSE(fixture::device(found, "0000:18:00.0").link.most);
+  EXPECT_EQ(fixture::device(found, "0000:18:00.0").driver, "");
+  EXPECT_FALSE(port(found, "eno1").rate);
+  EXPECT_FALSE(port(found, "eno1").mtu);
+  EXPECT_EQ(port(found, "eno1").state, PortState::unknown);
+  EXPECT_FALSE(port(found, "mlx5_3").rate);
+  EXPECT_EQ(port(found, "mlx5_3").state, PortState::unknown);
+  EXPECT_EQ(port(found, "mlx5_3").link_layer, "");
+}
+
+TEST(ReadMachine, KnowsNoRateOfALinkWithoutACardAndOfOneThatIsDown) {
+  Machine machine = fixture::recorded("hgx");
+  port(machine, "docker0").rate = Rate{10e9};  // veth and bridges say 10000 whatever they carry
+  port(machine, "eno1").state_text = "down";
+  port(machine, "mlx5_2").state_text = "1: DOWN";
+  const Plant plant(machine);
+  Machine found = read(plant);
+  EXPECT_FALSE(port(found, "docker0").rate);
+  EXPECT_FALSE(port(found, "eno1").rate);
+  EXPECT_EQ(port(found, "mlx5_2").state, PortState::down);
+  EXPECT_EQ(port(found, "mlx5_2").state_text, "1: DOWN");
+  EXPECT_FALSE(port(found, "mlx5_2").rate);  // the 10 Gb/s of a link that has not come up
+}
+
+TEST(ReadMachine, SeesAcsOnlyInAWholeConfigurationSpace) {
+  Machine machine = fixture::recorded("hgx");
+  fixture::device(machine, "0000:17:01.0").redirects = true;
+  fixture::device(machine, "0000:17:02.0").redirects.reset();  // 64 bytes: what others than root see
+  const Plant plant(machine);
+  Machine found = read(plant);
+  EXPECT_EQ(fixture::device(found, "0000:17:01.0").redirects, true);
+  EXPECT_EQ(fixture::device(found, "0000:17:00.0").redirects, false);
+  EXPECT_FALSE(fixture::device(found, "0000:17:02.0").redirects);
+}
+
+TEST(ReadMachine, NoticesAGpuThatItsDriverDoesNotKnow) {
+  Machine machine = fixture::recorded("hgx");
+  machine.gpus[4].known_to_driver = false;
+  const Plant plant(machine);
+  const Machine found = read(plant);
+  EXPECT_EQ(found.gpus[4].known_to_driver, false);
+  EXPECT_EQ(found.gpus[3].known_to_driver, true);
+}
+
+TEST(ReadMachine, KnowsVirtualFunctions) {
+  Machine machine = fixture::recorded("hgx");
+  port(machine, "eno1").virtual_function = true;
+  const Plant plant(machine);
+  Machine found = read(plant);
+  EXPECT_TRUE(port(found, "eno1").virtual_function);
+  EXPECT_FALSE(port(found, "mlx5_0").virtual_function);
+}
+
+// A container, or a VM without PCI.
+TEST(ReadMachine, GoesWithoutPci) {
+  const Plant plant(fixture::recorded("vm"));
+  plant.remove("sys/bus");
+  Machine found = read(plant);
+  EXPECT_TRUE(found.pci.empty());
+  EXPECT_EQ(found.notes.size(), 1u);
+  EXPECT_FALSE(port(found, "eth0").pci);
+}
+
+TEST(ReadMachine, SaysWhatAFolderLacks) {
+  const auto missing = read_machine("/nonexistent/node");
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(describe(missing.error()), testing::HasSubstr("/nonexistent/node"));
+  const Plant plant(fixture::recorded("vm"));
+  plant.remove("sys");
+  const auto empty = read_machine(plant.root());
+  ASSERT_FALSE(empty);
+  EXPECT_THAT(describe(empty.error()), testing::HasSubstr("no sys/devices/system/cpu"));
+  plant.write("sys/nothing", "");
+  EXPECT_FALSE(read_machine(plant.root()));
+}
+
+TEST(ReadMachine, ReadsThisOne) {
+  const auto machine = read_machine();
+  ASSERT_TRUE(machine);
+  EXPECT_FALSE(machine->numa.empty());
+  EXPECT_TRUE(machine->memlock_bytes);
+  EXPECT_EQ(machine->source, "this machine");
+}
+
+TEST(KindOfVirtual, GoesByTheName) {
+  EXPECT_STREQ(kind_of_virtual("docker0"), "container bridge");
+  EXPECT_STREQ(kind_of_virtual("veth1234"), "container's link");
+  EXPECT_EQ(kind_of_virtual("ens1f0"), nullptr);
+}
+
+}  // namespace
+}  // namespace netcheck::topology

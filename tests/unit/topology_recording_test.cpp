@@ -1,0 +1,211 @@
+// Recorded machines: hwloc's XML, NCCL's, our own, and what is none of them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "contract/wire.h"
+#include "machines.h"
+#include "measure/locality.h"
+#include "topology/machine.h"
+#include "topology/tree.h"
+
+namespace netcheck::topology {
+namespace {
+
+using fixture::device;
+using fixture::port;
+using testing::AllOf;
+using testing::HasSubstr;
+
+Machine parse(const std::string& text) {
+  auto machine = parse_recording(text, "a file");
+  if (!machine) {
+    ADD_FAILURE() << describe(machine.error());
+    return {};
+  }
+  return *machine;
+}
+
+std::string refusal(std::string_view text) {
+  const auto machine = parse_recording(text, "a file");
+  if (machine) return "accepted";
+  const std::string line = describe(machine.error());
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  EXPECT_THAT(line, testing::StartsWith("read a file: "));
+  return line;
+}
+
+std::string distance(const Machine& machine, const std::string& from, const std::string& to) {
+  return name_of(distance_between(machine, fixture::index_of(machine, from), fixture::index_of(machine, to)));
+}
+
+TEST(HwlocXml, IsReadWithItsGpusPortsAndNvLinks) {
+  Machine machine = parse(fixture::text_of("two-sockets.hwloc.xml"));
+  EXPECT_EQ(machine.node, "two1");
+  EXPECT_EQ(machine.product, "two sockets");
+  ASSERT_EQ(machine.numa.size(), 2u);
+  EXPECT_EQ(machine.numa[1].socket, 1);
+  EXPECT_EQ(machine.numa[1].cores, 1u);
+  EXPECT_EQ(machine.numa[1].memory_bytes, 16ULL << 30);
+  ASSERT_EQ(machine.gpus.size(), 2u);
+  EXPECT_EQ(machine.gpus[0].model, "NVIDIA A100-SXM4-80GB");
+  EXPECT_EQ(machine.gpus[0].uuid, "GPU-00000000-0000-0000-0000-000000000000");
+  ASSERT_EQ(machine.ports.size(), 1u);
+  EXPECT_EQ(machine.ports[0].name, "mlx5_0");
+  EXPECT_EQ(machine.ports[0].interface, "ib0");
+  EXPECT_EQ(machine.ports[0].link_layer, "InfiniBand");
+  EXPECT_EQ(machine.ports[0].state, PortState::up);
+  EXPECT_EQ(nvlinks_between(machine, 0, 1), 12u);  // 300000 MB/s of 25000 each
+  EXPECT_EQ(distance(machine, "0000:13:00.0", "0000:14:00.0"), "PIX");
+  EXPECT_EQ(distance(machine, "0000:13:00.0", "0000:81:00.0"), "SYS");
+}
+
+TEST(HwlocXml, KeepsTheRateWhereSpeedAndWidthAreOne) {
+  const Machine machine = parse(fixture::text_of("two-sockets.hwloc.xml"));
+  const auto hop = link_above(machine, fixture::index_of(machine, "0000:13:00.0"));
+  ASSERT_TRUE(hop && hop->now && hop->most);
+  EXPECT_NEAR(hop->now->bits_per_second / 1e9, 252.06, 0.01);  // 31.507692 GB/s × 8
+}
+
+TEST(HwlocXml, OfAPortThatIsDown) {
+  std::string text = fixture::text_of("two-sockets.hwloc.xml");
+  const std::string active = R"(name="Port1State" value="4")";
+  text.replace(text.find(active), active.size(), R"(name="Port1State" value="1")");
+  Machine machine = parse(text);
+  EXPECT_EQ(port(machine, "mlx5_0").state, PortState::down);
+}
+
+// hwloc 1 has another root and PCI below NUMA nodes.
+TEST(HwlocXml, OfHwloc1IsReadWithANote) {
+  const Machine machine = parse(R"(<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE topology SYSTEM "hwloc.dtd">
+<topology>
+  <object type="Machine" os_index="0" cpuset="0x00000001" complete_cpuset="0x00000001" online_cpuset="0x00000001" allowed_cpuset="0x00000001" nodeset="0x00000001" complete_nodeset="0x00000001" allowed_nodeset="0x00000001">
+    <object type="NUMANode" os_index="0" cpuset="0x00000001" complete_cpuset="0x00000001" online_cpuset="0x00000001" allowed_cpuset="0x00000001" nodeset="0x00000001" complete_nodeset="0x00000001" allowed_nodeset="0x00000001" local_memory="1073741824">
+      <object type="Socket" os_index="3" cpuset="0x00000001" complete_cpuset="0x00000001" online_cpuset="0x00000001" allowed_cpuset="0x00000001">
+        <object type="PU" os_index="0" cpuset="0x00000001" complete_cpuset="0x00000001" online_cpuset="0x00000001" allowed_cpuset="0x00000001"/>
+      </object>
+      <object type="Bridge" os_index="0" bridge_type="0-1" depth="0" bridge_pci="0000:[00-01]">
+        <object type="PCIDev" os_index="4096" pci_busid="0000:01:00.0" pci_type="0302 [10de:1db1] [10de:1212] a1" pci_link_speed="0.000000"/>
+      </object>
+    </object>
+  </object>
+</topology>
+)");
+  ASSERT_EQ(machine.gpus.size(), 1u);
+  EXPECT_EQ(host_bridge_of(machine, machine.gpus[0].pci).numa, 0);
+  ASSERT_EQ(machine.numa.size(), 1u);
+  EXPECT_EQ(machine.numa[0].socket, 3);
+  ASSERT_EQ(machine.notes.size(), 1u);
+  EXPECT_THAT(machine.notes[0], HasSubstr("hwloc 1"));
+}
+
+TEST(HwlocXml, OfANewerFormatSaysWhatReadsIt) {
+  std::string text = fixture::text_of("two-sockets.hwloc.xml");
+  text.replace(text.find("version=\"2.0\""), 13, "version=\"3.0\"");
+  EXPECT_THAT(refusal(text),
+              AllOf(HasSubstr("format 3.0"), HasSubstr("has hwloc 2"), HasSubstr("hwloc 3 or newer")));
+  text.replace(text.find("version=\"3.0\""), 13, "version=\"x.y\"");
+  EXPECT_THAT(refusal(text), HasSubstr("'x.y'"));
+}
+
+// At whatever byte it ends: one line, and never a crash.
+TEST(HwlocXml, CutOffAnywhereIsRefusedInOneLine) {
+  const std::string text = fixture::text_of("two-sockets.hwloc.xml");
+  const std::size_t end = text.rfind("</topology>");
+  for (std::size_t length = 1; length < end; length += 7)
+    EXPECT_NE(refusal(std::string_view(text).substr(0, length)), "accepted") << length;
+  EXPECT_THAT(refusal(std::string_view(text).substr(0, 4000)), HasSubstr("cut off: it ends in line"));
+}
+
+TEST(HwlocXml, WithANonsenseInItIsRefused) {
+  std::string text = fixture::text_of("two-sockets.hwloc.xml");
+  const std::string type = R"(type="Package")";
+  text.replace(text.find(type), type.size(), R"(type="Parcel!!")");
+  EXPECT_THAT(refusal(text), HasSubstr("hwloc does not accept it"));
+}
+
+TEST(HwlocXml, NestedTooDeepIsRefusedBeforeHwlocSeesIt) {
+  std::string text = "<topology version=\"2.0\">";
+  for (int i = 0; i < 200'000; ++i)
+    text += "<object type=\"Group\">";
+  for (int i = 0; i < 200'000; ++i)
+    text += "</object>";
+  EXPECT_THAT(refusal(text + "</topology>"), HasSubstr("deeper than"));
+}
+
+TEST(NcclXml, IsReadWithSwitchesGpusPortsAndNvLinks) {
+  Machine machine = parse(fixture::text_of("cloud.nccl.xml"));
+  ASSERT_EQ(machine.gpus.size(), 2u);
+  EXPECT_EQ(machine.pci[machine.gpus[0].pci].address, "0001:00:00.0");  // dev="0", though second in the file
+  EXPECT_EQ(distance(machine, "0001:00:00.0", "0101:00:00.0"), "PIX");
+  EXPECT_EQ(nvlinks_between(machine, 0, 1), 12u);
+  EXPECT_EQ(nvlinks_of(machine, 0).count, 12u);  // those to a GPU that the file does not have are no one's
+  EXPECT_EQ(port(machine, "mlx5_0").rate, Rate{200e9});
+  EXPECT_EQ(device(machine, "0101:00:00.0").link.most, (PciSpeed{16, 8}));
+  EXPECT_FALSE(device(machine, "0102:00:00.0").link.most);  // "Unknown"
+  EXPECT_FALSE(port(machine, "0102:00:00.0").rate);
+}
+
+TEST(NcclXml, OfAnotherVersionIsRefused) {
+  std::string text = fixture::text_of("cloud.nccl.xml");
+  text.replace(text.find("version=\"1\""), 11, "version=\"7\"");
+  EXPECT_THAT(refusal(text), HasSubstr("version '7'"));
+  EXPECT_THAT(refusal("<system version=\"1\"></system>"), HasSubstr("no <cpu>"));
+}
+
+TEST(Saved, IsReadBack) {
+  const Machine machine = fixture::recorded("hgx");
+  Machine found = parse(to_json(machine).dump());
+  EXPECT_EQ(found.source, "a file");
+  found.source = machine.source;
+  EXPECT_EQ(found, machine);
+}
+
+TEST(Recording, OfNoKnownKindSaysWhatIsWanted) {
+  EXPECT_THAT(refusal(""), AllOf(HasSubstr("it is empty"), HasSubstr("lstopo")));
+  EXPECT_THAT(refusal("#!/bin/sh\n"), HasSubstr("neither XML nor JSON"));
+  EXPECT_THAT(refusal("<html><body>404</body></html>"), HasSubstr("XML of another kind: <html>"));
+  EXPECT_THAT(refusal("<a><b></a></b>\n<c/>"), HasSubstr("no XML"));
+  EXPECT_THAT(refusal("{\"a\": 1}"), HasSubstr("no recording of netcheck topo --save"));
+  EXPECT_THAT(refusal("{\"netcheck_machine\": 9}"), HasSubstr("format 9"));
+  EXPECT_THAT(refusal("{\"netcheck_machine\": 1, \"numa\": ["), HasSubstr("no JSON"));
+  EXPECT_THAT(refusal(std::string("<\0\0\0", 4)), HasSubstr("read a file"));
+}
+
+TEST(Recording, LargerThanAnyMachineIsNotRead) {
+  const std::string path = testing::TempDir() + "large.xml";
+  std::ofstream(path) << "<topology version=\"2.0\">" << std::string(50U << 20, ' ');
+  const auto machine = read_recording(path);
+  ASSERT_FALSE(machine);
+  EXPECT_THAT(describe(machine.error()), HasSubstr("larger than 16 MiB"));
+  std::filesystem::remove(path);
+}
+
+TEST(Recording, MustBeARegularFile) {
+  EXPECT_THAT(describe(read_recording("/dev/zero").error()), HasSubstr("no regular file"));
+  EXPECT_THAT(describe(read_recording("/").error()), HasSubstr("no regular file"));
+  EXPECT_THAT(describe(read_recording("/nonexistent.xml").error()), HasSubstr("No such file"));
+}
+
+TEST(ParsePciSpeed, TakesOnlyWhatPciExpressHas) {
+  EXPECT_EQ(parse_pci_speed("16.0 GT/s PCIe", "8"), (PciSpeed{16, 8}));
+  EXPECT_EQ(parse_pci_speed("2.5 GT/s", "1"), (PciSpeed{2.5, 1}));
+  for (const char* speed :
+       {"Unknown", "Unknown speed", "", "0 GT/s", "-8 GT/s", "1e9 GT/s", "16", "nan GT/s"})
+    EXPECT_FALSE(parse_pci_speed(speed, "8")) << speed;
+  for (const char* width : {"0", "255", "63", "", "x8", "-1"})
+    EXPECT_FALSE(parse_pci_speed("8 GT/s", width)) << width;
+}
+
+TEST(IsGpu, GoesByClassAndVendor) {
+  EXPECT_TRUE(is_gpu(0x10de, 0x0302));
+  EXPECT_TRUE(is_gpu(0x10de, 0x0300));
+  EXPECT_TRUE(is_gpu(0x1002, 0x0380));
+  EXPECT_TRUE(is_gpu(0x1002, 0x1200));
+  EXPECT_FALSE(is_gpu(0x1002, 0x0300));  // a console's
+  EXPECT_FALSE(is_gpu(0x1a03, 0x0300));
+  EXPECT_FALSE(is_gpu(0x10de, 0x0403));  // the audio function of one
+}
+
+}  // namespace
+}  // namespace netcheck::topology
