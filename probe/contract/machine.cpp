@@ -34,6 +34,7 @@ std::string format_speed(const PciSpeed& speed) {
 
 std::string in_words(Rate rate) {
   const double gigabits = rate.bits_per_second / 1e9;
+  if (gigabits <= 0) return "0 Gb/s";
   if (gigabits >= 99.95) return fmt::format("{:.0f} Gb/s", gigabits);
   if (gigabits >= 1) return fmt::format("{:g} Gb/s", std::round(gigabits * 10) / 10);
   return fmt::format("{:g} Mb/s", std::round(gigabits * 1e4) / 10);

@@ -128,7 +128,7 @@ std::string names_of_ports(const Machine& machine, const std::vector<std::uint32
   return some_of(names);
 }
 
-/// RDMA ports that the site keeps away, nearer to `gpu` than `distance`.
+/// The nearest RDMA ports that the site keeps away, where they are nearer to `gpu` than `distance`.
 std::vector<std::uint32_t> excluded_nearer(const Machine& machine, std::uint32_t gpu, Distance distance) {
   std::vector<std::uint32_t> nearer;
   for (std::uint32_t i = 0; i < machine.ports.size(); ++i) {
@@ -136,39 +136,57 @@ std::vector<std::uint32_t> excluded_nearer(const Machine& machine, std::uint32_t
     const bool by_site =
         port.why_not == "excluded by the site" || port.why_not == "not among the site's devices";
     if (!by_site || !port.pci || port.rdma_device.empty() || port.state == PortState::down) continue;
-    if (distance_between(machine, machine.gpus[gpu].pci, *port.pci) < distance) nearer.push_back(i);
+    const Distance own = distance_between(machine, machine.gpus[gpu].pci, *port.pci);
+    if (own > distance || (own == distance && nearer.empty())) continue;
+    if (own < distance) nearer.clear();
+    distance = own;
+    nearer.push_back(i);
   }
   return nearer;
 }
 
+/// Why a GPU's traffic goes far: the same of several GPUs is told once.
+struct FarGroup {
+  Severity severity = Severity::note;
+  std::string code, rest, remedy;
+  std::vector<std::uint32_t> gpus;
+};
+
+FarGroup why_far(const Machine& machine, std::uint32_t gpu) {
+  const Nearest built = nearest_ports(machine, gpu, false), now = nearest_ports(machine, gpu, true);
+  if (now.ports.empty() || now.distance == Distance::unknown || now.distance < Distance::node) return {};
+  const std::string way =
+      fmt::format("to {} over {}", names_of_ports(machine, now.ports), name_of(now.distance));
+  if (built.distance < now.distance)
+    return {Severity::warning, "gpu-far",
+            fmt::format("{}; nearer, but down: {} ({})", way, names_of_ports(machine, built.ports),
+                        name_of(built.distance)),
+            "see what is said of the ports that are down"};
+  if (const auto nearer = excluded_nearer(machine, gpu, now.distance); !nearer.empty())
+    return {Severity::warning, "gpu-far",
+            fmt::format("{}; nearer, but excluded by the site: {}", way, names_of_ports(machine, nearer)),
+            "[fabric] devices and exclude in netcheck.toml"};
+  if (now.distance == Distance::sys)
+    return {Severity::note, "gpu-remote", way + ": their sockets have no fabric port",
+            "where a slot is free there, move a card"};
+  return {};
+}
+
 void gpus_far(const Machine& machine, const Limits& limits, Findings& findings) {
-  std::map<std::string, std::vector<std::uint32_t>> by_design;  // name of the nearest → GPUs
+  std::vector<FarGroup> groups;
   for (const std::uint32_t gpu : limits.gpus) {
-    const Nearest built = nearest_ports(machine, gpu, false), now = nearest_ports(machine, gpu, true);
-    if (now.ports.empty() || now.distance == Distance::unknown || now.distance < Distance::node) continue;
-    const std::string name = fmt::format("GPU {}", gpu);
-    const std::string way =
-        fmt::format("goes to {} over {}", names_of_ports(machine, now.ports), name_of(now.distance));
-    if (built.distance < now.distance) {
-      findings.push_back({Severity::warning, "gpu-far", name,
-                          fmt::format("{} {}; nearer, but down: {} ({})", name, way,
-                                      names_of_ports(machine, built.ports), name_of(built.distance)),
-                          "see what is said of the port that is down"});
-    } else if (const auto nearer = excluded_nearer(machine, gpu, now.distance); !nearer.empty()) {
-      findings.push_back({Severity::warning, "gpu-far", name,
-                          fmt::format("{} {}; nearer, but excluded by the site: {}", name, way,
-                                      names_of_ports(machine, nearer)),
-                          "[fabric] devices and exclude in netcheck.toml"});
-    } else if (now.distance == Distance::sys) {
-      by_design[names_of_ports(machine, now.ports)].push_back(gpu);
-    }
+    FarGroup why = why_far(machine, gpu);
+    if (why.code.empty()) continue;
+    auto same = std::ranges::find(groups, why.rest, &FarGroup::rest);
+    if (same == groups.end()) same = groups.insert(groups.end(), std::move(why));
+    same->gpus.push_back(gpu);
   }
-  for (const auto& [ports, gpus] : by_design)
-    findings.push_back(
-        {Severity::note, "gpu-remote", name_gpus(gpus),
-         fmt::format("no fabric port on the socket of {}: the nearest, {}, {} across the sockets",
-                     name_gpus(gpus), ports, ports.find(" and ") == ports.npos ? "is" : "are"),
-         "where a slot is free there, move a card"});
+  for (const FarGroup& group : groups) {
+    const std::string name = name_gpus(group.gpus);
+    findings.push_back({group.severity, group.code, name,
+                        fmt::format("{} {} {}", name, group.gpus.size() == 1 ? "goes" : "go", group.rest),
+                        group.remedy});
+  }
 }
 
 void gpus_without_driver(const Machine& machine, Findings& findings) {

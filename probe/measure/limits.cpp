@@ -207,8 +207,9 @@ std::string derive(const Machine& machine, const Limits& limits) {
     else
       text += fmt::format("{} rail{} × {}", group.size(), group.size() == 1 ? "" : "s", rate);
   }
-  for (const RailLimit& rail : limits.rails)
-    if (!rail.narrows.empty()) narrows += "; " + rail.narrows;
+  for (const RailLimit& rail : limits.rails)  // a link that rails share narrows each of them: told once
+    if (!rail.narrows.empty() && narrows.find(rail.narrows) == std::string::npos)
+      narrows += "; " + rail.narrows;
   return fmt::format("{} = {}{}", text, in_words(*limits.nominal), narrows);
 }
 
