@@ -21,6 +21,7 @@
 #include "fabric/child.h"
 #include "main/policy.h"
 #include "main/replay.h"
+#include "main/topo.h"
 #include "policy/comment.h"
 #include "prolog/supervisor.h"
 #include "session/probe.h"
@@ -71,6 +72,7 @@ struct Arguments {
   std::string record;
   netcheck::PolicyQuestion policy;
   netcheck::doctor::Order doctor;
+  netcheck::TopoQuestion topo;
 };
 
 // Subcommands that netcheck starts by itself; not shown in --help.
@@ -181,6 +183,33 @@ void add_doctor(CLI::App& app, Arguments& arguments, std::function<int()>& chose
   });
 }
 
+void add_topo(CLI::App& app, Arguments& arguments, std::function<int()>& chosen) {
+  netcheck::TopoQuestion& question = arguments.topo;
+  CLI::App* topo =
+      app.add_subcommand("topo",
+                         "what this node is made of (sockets, switches, GPUs, NICs), what it could reach, "
+                         "and what is wrong with it\n"
+                         "Example:  netcheck topo      of a recording:  netcheck topo --xml n3.xml");
+  CLI::Option* xml =
+      topo->add_option("--xml", question.xml,
+                       "a recording instead: hwloc's XML (lstopo), NCCL's topology XML, or a file of --save");
+  topo->add_option("--fsroot", question.fsroot,
+                   "a folder with a node's /sys and /proc instead (hwloc-gather-topology)")
+      ->excludes(xml);
+  topo->add_option("--gpus", question.gpus,
+                   "of these GPUs alone, like 0-3,6; without it those of SLURM_JOB_GPUS, or all");
+  topo->add_option("--include", question.include, "globs: exactly these ports are fabric ports");
+  topo->add_option("--exclude", question.exclude, "globs: these ports are no fabric ports");
+  topo->add_option("--save", question.save, "record the machine in this file, for replay and comparison");
+  topo->add_option("--svg", question.svg, "draw it into this file");
+  topo->add_option("--compare", question.compare,
+                   "what two recordings differ in, by port and link; exit code 1 where they do")
+      ->expected(2)
+      ->excludes(xml);
+  topo->add_flag("--json", question.json, "for programs");
+  topo->callback([&] { chosen = [&] { return netcheck::show_topology(question); }; });
+}
+
 void add_replay(CLI::App& app, Arguments& arguments, std::function<int()>& chosen) {
   CLI::App* replay = app.add_subcommand("replay", "judges the samples of a leader's record again");
   replay->add_option("record", arguments.record, "a file of /run/netcheck/records")->required();
@@ -215,6 +244,7 @@ int run(int argc, char** argv) {
   add_prolog(app, arguments, chosen);
   add_policy(app, arguments, chosen);
   add_doctor(app, arguments, chosen);
+  add_topo(app, arguments, chosen);
   add_replay(app, arguments, chosen);
   add_internal(app, arguments, chosen);
   if (const std::string unknown = unknown_subcommand(app, argc, argv); !unknown.empty())

@@ -1,0 +1,135 @@
+// `netcheck topo` in the test's own process: what it prints, writes, and exits with.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "machines.h"
+#include "main/topo.h"
+
+namespace netcheck {
+namespace {
+
+using testing::HasSubstr;
+
+struct Ran {
+  int code = -1;
+  std::string out, err;
+};
+
+Ran run(const TopoQuestion& question) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Ran ran;
+  ran.code = show_topology(question);
+  ran.out = testing::internal::GetCapturedStdout();
+  ran.err = testing::internal::GetCapturedStderr();
+  return ran;
+}
+
+std::string fixture_file(const std::string& name) {
+  return fixture::folder() + "/" + name;
+}
+
+TEST(Topo, PrintsARecordedMachine) {
+  TopoQuestion question;
+  question.xml = fixture_file("hgx.json");
+  const Ran ran = run(question);
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.err, "");
+  for (const char* part :
+       {"hgx1, HGX: 2 sockets", "Distances:", "NV18", "Limits:", "8 rails × 400 Gb/s = 3200 Gb/s",
+        "Findings:\n  none\n", "[not fabric: 1 × 200 Gb/s beside 8 × 400 Gb/s]"})
+    EXPECT_THAT(ran.out, HasSubstr(part));
+}
+
+TEST(Topo, PrintsThisMachine) {
+  EXPECT_EQ(run({}).code, 0);
+}
+
+TEST(Topo, CountsTheJobsGpusOnly) {
+  TopoQuestion question;
+  question.xml = fixture_file("hgx.json");
+  question.gpus = "0-1,6";
+  // Two switches' NICs, and of GPU 6's pair both: 4 × 400, but GPU 6 alone has 504 for two.
+  EXPECT_THAT(run(question).out, HasSubstr("2 rails × 400 Gb/s + 2 rails × 252 Gb/s = 1304 Gb/s"));
+  for (const char* bad : {"x", "0-", "1-0", "0,", "8", "0-8", "-1", "99999999999", "0 1"}) {
+    question.gpus = bad;
+    const Ran ran = run(question);
+    EXPECT_EQ(ran.code, 2) << bad;
+    EXPECT_EQ(std::ranges::count(ran.err, '\n'), 1) << ran.err;
+  }
+}
+
+TEST(Topo, TakesTheSitesGlobs) {
+  TopoQuestion question;
+  question.xml = fixture_file("hgx.json");
+  question.exclude = {"mlx5_[0-5]"};
+  const Ran ran = run(question);
+  EXPECT_THAT(ran.out, HasSubstr("2 rails"));
+  EXPECT_THAT(ran.out, HasSubstr("GPUs 0, 1 go to mlx5_6 and mlx5_7 over SYS; nearer, but excluded by the "
+                                 "site: mlx5_0 and mlx5_1\n"));
+}
+
+TEST(Topo, SavesWhatItCanReadAgain) {
+  TopoQuestion question;
+  question.xml = fixture_file("pcie-server.json");
+  question.save = testing::TempDir() + "saved.json";
+  question.svg = testing::TempDir() + "drawn.svg";
+  ASSERT_EQ(run(question).code, 0);
+  std::ifstream drawn(question.svg);
+  std::string first;
+  std::getline(drawn, first);
+  EXPECT_THAT(first, testing::StartsWith("<svg"));
+  TopoQuestion same;
+  same.compare = {question.xml, question.save};
+  const Ran ran = run(same);
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.out, "no differences\n");
+}
+
+TEST(Topo, TellsTwoMachinesApart) {
+  TopoQuestion question;
+  question.compare = {fixture_file("hgx.json"), fixture_file("pcie-server.json")};
+  const Ran ran = run(question);
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.out, HasSubstr("GPUs "));
+  question.json = true;
+  const Json json = Json::parse(run(question).out);
+  EXPECT_EQ(json[0]["what"], "product");
+  EXPECT_EQ(json[0]["other"], "PCIe server");
+}
+
+TEST(Topo, ExitsWithTwoAndOneLineOnABadFile) {
+  TopoQuestion question;
+  for (const char* bad : {"/nonexistent", "/dev/null", "/"}) {
+    question.xml = bad;
+    const Ran ran = run(question);
+    EXPECT_EQ(ran.code, 2) << bad;
+    EXPECT_EQ(ran.out, "");
+    EXPECT_THAT(ran.err, testing::StartsWith("netcheck: read "));
+    EXPECT_EQ(std::ranges::count(ran.err, '\n'), 1) << ran.err;
+  }
+  question.xml = fixture_file("hgx.json");
+  question.save = "/nonexistent/folder/file";
+  EXPECT_EQ(run(question).code, 2);
+  question = {};
+  question.fsroot = "/nonexistent";
+  EXPECT_EQ(run(question).code, 2);
+  question = {};
+  question.compare = {fixture_file("hgx.json"), "/nonexistent"};
+  EXPECT_EQ(run(question).code, 2);
+}
+
+TEST(Topo, PrintsJson) {
+  TopoQuestion question;
+  question.xml = fixture_file("cloud.nccl.xml");
+  question.json = true;
+  const Json json = Json::parse(run(question).out);
+  EXPECT_EQ(json["machine"]["gpus"].size(), 2u);
+  EXPECT_EQ(json["matrix"][0]["gpus"][1], "NV12");
+}
+
+}  // namespace
+}  // namespace netcheck
