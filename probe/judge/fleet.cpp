@@ -7,10 +7,14 @@
 #include <set>
 
 #include "contract/job.h"
+#include "contract/wire.h"
 
 namespace netcheck::judge {
 
 namespace {
+
+constexpr std::size_t kMaxTraits = 64;      ///< there are 11
+constexpr std::size_t kMaxWordBytes = 255;  ///< as in contract's machines
 
 /// How many of each: "8 × 400 Gb/s", "7 × 400 Gb/s + 1 × 200 Gb/s", the most frequent first.
 std::string tally(const std::vector<std::string>& values) {
@@ -176,6 +180,24 @@ std::vector<std::pair<std::string, std::string>> details(const Machine& machine)
 }
 
 }  // namespace
+
+Json to_json(const NodeTraits& node) {
+  Json traits = Json::array();
+  for (const Trait& trait : node.traits)
+    traits.push_back({{"key", trait.key}, {"value", trait.value}, {"counted", trait.counted}});
+  return {{"node", node.node}, {"product", node.product}, {"traits", std::move(traits)}};
+}
+
+NodeTraits traits_from_json(const Json& value) {
+  const Fields fields(value, "traits");
+  NodeTraits node{fields.text("node", kMaxWordBytes), fields.text("product", kMaxWordBytes), {}};
+  for (const Json& one : fields.array("traits", kMaxTraits)) {
+    const Fields trait(one, "trait");
+    node.traits.push_back(
+        {trait.text("key", kMaxWordBytes), trait.text("value", kMaxWordBytes), trait.flag("counted")});
+  }
+  return node;
+}
 
 NodeTraits traits_of(const Machine& machine, const Limits& limits) {
   return {machine.node, machine.product, Traits(machine, limits).all()};

@@ -27,6 +27,11 @@ struct NodeTraits {
   std::vector<Trait> traits;
 };
 
+/// As a node sends it.
+[[nodiscard]] Json to_json(const NodeTraits& node);
+/// Throws Malformed (for read_frame).
+[[nodiscard]] NodeTraits traits_from_json(const Json& value);
+
 /// What must be alike on all nodes of a class. `limits`: of the job's GPUs.
 [[nodiscard]] NodeTraits traits_of(const Machine& machine, const Limits& limits);
 

@@ -131,6 +131,7 @@ std::string in_words(const Machine& machine, const Shared& link) {
 
 void fill_nominal(const Machine& machine, std::vector<RailLimit>& rails) {
   std::vector<double> capacity;
+  capacity.reserve(rails.size());
   for (const RailLimit& rail : rails)
     capacity.push_back(rail.rated ? rail.rated->bits_per_second : kUnlimited);
   const SharedLinks all = links_of(machine, rails);

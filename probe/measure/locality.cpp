@@ -76,6 +76,43 @@ Distance between_bridges(const Machine& machine, const PciDevice& one, const Pci
   return machine.numa.size() == 1 ? Distance::node : Distance::unknown;
 }
 
+/// Two lines up to the root, and where they meet.
+struct Junction {
+  std::vector<std::uint32_t> up, down;
+  std::size_t up_count = 0, down_count = 0;  ///< of each line, the devices before the place where they meet
+  std::optional<std::uint32_t> at;           ///< none: below two host bridges
+};
+
+Junction junction_of(const Machine& machine, std::uint32_t from, std::uint32_t to) {
+  Junction junction{.up = line_up(machine, from), .down = line_up(machine, to)};
+  const auto &up = junction.up, &down = junction.down;
+  // Both lines end in host bridges: what they have in common is their tail.
+  std::size_t common = 0;
+  while (common < std::min(up.size(), down.size()) &&
+         up[up.size() - 1 - common] == down[down.size() - 1 - common])
+    ++common;
+  junction.up_count = up.size() - std::max<std::size_t>(common, 1);
+  junction.down_count = down.size() - std::max<std::size_t>(common, 1);
+  if (common > 0) junction.at = up[up.size() - common];
+  return junction;
+}
+
+Distance name_distance(const Machine& machine, const Junction& junction) {
+  const PciDevice &from = machine.pci[junction.up.front()], &to = machine.pci[junction.down.front()];
+  if (!junction.at)
+    return between_bridges(machine, machine.pci[junction.up.back()], machine.pci[junction.down.back()]);
+  // Two functions of one card are as near as one switch would make them, wherever the card hangs.
+  if (from.parent == to.parent && card_of(from) == card_of(to)) return Distance::pix;
+  if (machine.pci[*junction.at].kind == PciKind::host_bridge) return Distance::phb;
+  const auto switches = [&](const std::vector<std::uint32_t>& line, std::size_t count) {
+    return std::count_if(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(count),
+                         [&](std::uint32_t device) { return is_switch(machine.pci[device]); });
+  };
+  const auto all = switches(junction.up, junction.up_count) + switches(junction.down, junction.down_count) +
+                   (is_switch(machine.pci[*junction.at]) ? 1 : 0);
+  return all <= 1 ? Distance::pix : Distance::pxb;
+}
+
 }  // namespace
 
 const char* name_of(Distance distance) {
@@ -112,50 +149,21 @@ std::optional<PciHop> link_above(const Machine& machine, std::uint32_t device) {
   return hop;
 }
 
-Way way_between(const Machine& machine, std::uint32_t from, std::uint32_t to) {
-  Way way;
-  if (from == to) {
-    way.distance = Distance::self;
-    return way;
-  }
-  const auto up = line_up(machine, from), down = line_up(machine, to);
-  // Both lines end in host bridges: what they have in common is their tail.
-  std::size_t common = 0;
-  while (common < std::min(up.size(), down.size()) &&
-         up[up.size() - 1 - common] == down[down.size() - 1 - common])
-    ++common;
-  const std::size_t up_count = up.size() - std::max<std::size_t>(common, 1);
-  const std::size_t down_count = down.size() - std::max<std::size_t>(common, 1);
-  add_hops(machine, up, up_count, way.hops);
-  std::vector<PciHop> tail;
-  add_hops(machine, down, down_count, tail);
-  std::move(tail.rbegin(), tail.rend(), std::back_inserter(way.hops));
-  if (common == 0) {
-    way.distance = between_bridges(machine, machine.pci[up.back()], machine.pci[down.back()]);
-    return way;
-  }
-  // Two functions of one card are as near as one switch would make them, wherever the card hangs.
-  if (machine.pci[from].parent == machine.pci[to].parent &&
-      card_of(machine.pci[from]) == card_of(machine.pci[to])) {
-    way.distance = Distance::pix;
-    return way;
-  }
-  const std::uint32_t meeting = up[up.size() - common];
-  if (machine.pci[meeting].kind == PciKind::host_bridge) {
-    way.distance = Distance::phb;
-    return way;
-  }
-  std::size_t switches = is_switch(machine.pci[meeting]) ? 1 : 0;
-  for (std::size_t i = 0; i < up_count; ++i)
-    if (is_switch(machine.pci[up[i]])) ++switches;
-  for (std::size_t i = 0; i < down_count; ++i)
-    if (is_switch(machine.pci[down[i]])) ++switches;
-  way.distance = switches <= 1 ? Distance::pix : Distance::pxb;
-  return way;
+Distance distance_between(const Machine& machine, std::uint32_t from, std::uint32_t to) {
+  return from == to ? Distance::self : name_distance(machine, junction_of(machine, from, to));
 }
 
-Distance distance_between(const Machine& machine, std::uint32_t from, std::uint32_t to) {
-  return way_between(machine, from, to).distance;
+Way way_between(const Machine& machine, std::uint32_t from, std::uint32_t to) {
+  Way way;
+  way.distance = Distance::self;
+  if (from == to) return way;
+  const Junction junction = junction_of(machine, from, to);
+  way.distance = name_distance(machine, junction);
+  add_hops(machine, junction.up, junction.up_count, way.hops);
+  std::vector<PciHop> tail;
+  add_hops(machine, junction.down, junction.down_count, tail);
+  std::move(tail.rbegin(), tail.rend(), std::back_inserter(way.hops));
+  return way;
 }
 
 std::vector<PciHop> hops_to_root(const Machine& machine, std::uint32_t device) {

@@ -150,7 +150,7 @@ class Outliner {
       leaf.about = machine_.gpus[i].model;
       leaf.trouble = leaf.trouble || machine_.gpus[i].known_to_driver == false;
     }
-    bool any = leaf.part == Part::gpu;
+    bool any = false;
     for (const NetworkPort& port : machine_.ports) {
       if (port.pci != device) continue;
       Node node = leaf;
@@ -162,10 +162,10 @@ class Outliner {
       list.push_back(std::move(node));
       any = true;
     }
-    if (leaf.part == Part::gpu) list.push_back(std::move(leaf));
-    if (any) return;
-    leaf.about += fmt::format("{}[no port{}]", leaf.about.empty() ? "" : " ",
-                              pci.driver.empty() ? "" : ", driver " + pci.driver);
+    if (any && leaf.part != Part::gpu) return;
+    if (leaf.part != Part::gpu)
+      leaf.about += fmt::format("{}[no port{}]", leaf.about.empty() ? "" : " ",
+                                pci.driver.empty() ? "" : ", driver " + pci.driver);
     list.push_back(std::move(leaf));
   }
 

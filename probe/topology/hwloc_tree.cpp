@@ -48,7 +48,7 @@ class HwlocReader {
   HwlocReader(hwloc_topology_t topology, bool ports) : topology_(topology), ports_(ports) {}
 
   Machine read() {
-    const hwloc_obj_t root = ::hwloc_get_root_obj(topology_);
+    hwloc_obj* const root = ::hwloc_get_root_obj(topology_);
     machine_.node = info_of(root, "HostName");
     machine_.product = info_of(root, "DMIProductName");
     if (machine_.product.empty()) machine_.product = info_of(root, "PlatformModel");
@@ -78,12 +78,12 @@ class HwlocReader {
 
   // Above a NUMA node, or, where hwloc shows the node above its packages (hwloc 1), the one below it.
   std::optional<std::int32_t> socket_of(hwloc_obj_t object) {
-    if (const hwloc_obj_t package = ::hwloc_get_ancestor_obj_by_type(topology_, HWLOC_OBJ_PACKAGE, object))
+    if (hwloc_obj* const package = ::hwloc_get_ancestor_obj_by_type(topology_, HWLOC_OBJ_PACKAGE, object))
       return static_cast<std::int32_t>(package->os_index);
     if (object->cpuset == nullptr) return std::nullopt;
     if (::hwloc_get_nbobjs_inside_cpuset_by_type(topology_, object->cpuset, HWLOC_OBJ_PACKAGE) != 1)
       return std::nullopt;
-    const hwloc_obj_t inside =
+    hwloc_obj* const inside =
         ::hwloc_get_next_obj_inside_cpuset_by_type(topology_, object->cpuset, HWLOC_OBJ_PACKAGE, nullptr);
     return static_cast<std::int32_t>(inside->os_index);
   }
@@ -120,7 +120,7 @@ class HwlocReader {
     PciDevice bridge;
     bridge.kind = PciKind::host_bridge;
     bridge.address = std::move(address);
-    if (const hwloc_obj_t near = ::hwloc_get_non_io_ancestor_obj(topology_, object)) {
+    if (hwloc_obj* const near = ::hwloc_get_non_io_ancestor_obj(topology_, object)) {
       if (near->nodeset != nullptr && ::hwloc_bitmap_weight(near->nodeset) == 1)
         bridge.numa = ::hwloc_bitmap_first(near->nodeset);
       else

@@ -208,14 +208,15 @@ void add_ports(Machine& machine, const std::string& fsroot, bool live) {
   const std::vector<Interface> own = live ? list_interfaces() : std::vector<Interface>{};
   std::vector<NetworkPort> interfaces;
   for (const std::string& name : sorted_names(fsroot + "/sys/class/net")) {
-    if (!is_there(fsroot + "/sys/class/net/" + name + "/ifindex")) continue;  // "bonding_masters" is a file
+    if (!is_there(fmt::format("{}/sys/class/net/{}/ifindex", fsroot, name)))
+      continue;  // "bonding_masters" is a file
     if (live && !is_ours(name, own, fsroot)) continue;
     interfaces.push_back(interface_port(machine, name, fsroot));
   }
   std::vector<NetworkPort> ports;
   const std::string infiniband = fsroot + "/sys/class/infiniband";
   for (const std::string& device : sorted_names(infiniband)) {
-    for (const std::string& number : sorted_names(infiniband + "/" + device + "/ports")) {
+    for (const std::string& number : sorted_names(fmt::format("{}/{}/ports", infiniband, device))) {
       ports.push_back(rdma_port(machine, device, number, fsroot));
       join(ports.back(), interfaces);
     }

@@ -114,6 +114,17 @@ TEST(OddOnes, DoNotHoldTheUnknownAgainstANode) {
   EXPECT_THAT(lines(list), IsEmpty());
 }
 
+TEST(Traits, AreSmallOnTheWire) {
+  const NodeTraits one = nodes(1)[0];
+  const Bytes frame = to_cbor(to_json(one));
+  EXPECT_LT(frame.size(), 600U);
+  const NodeTraits found =
+      read_frame(frame, "n1", [](const Json& json) { return traits_from_json(json); }).value();
+  EXPECT_EQ(found.node, one.node);
+  EXPECT_EQ(found.product, one.product);
+  EXPECT_EQ(found.traits, one.traits);
+}
+
 // The idle GPU's link: no difference.
 TEST(OddOnes, IgnoreTheGenerationOfAGpusLink) {
   auto list = nodes(4);
