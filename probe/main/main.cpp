@@ -185,6 +185,7 @@ void add_doctor(CLI::App& app, Arguments& arguments, std::function<int()>& chose
 
 void add_topo(CLI::App& app, Arguments& arguments, std::function<int()>& chosen) {
   netcheck::TopoQuestion& question = arguments.topo;
+  question.config = kConfig;
   CLI::App* topo =
       app.add_subcommand("topo",
                          "what this node is made of (sockets, switches, GPUs, NICs), what it could reach, "
@@ -200,6 +201,9 @@ void add_topo(CLI::App& app, Arguments& arguments, std::function<int()>& chosen)
                    "of these GPUs alone, like 0-3,6; without it those of SLURM_JOB_GPUS, or all");
   topo->add_option("--include", question.include, "globs: exactly these ports are fabric ports");
   topo->add_option("--exclude", question.exclude, "globs: these ports are no fabric ports");
+  CLI::Option* config = topo->add_option("--config", question.config,
+                                         "the site's configuration, for both where neither is given")
+                            ->capture_default_str();
   topo->add_option("--save", question.save, "record the machine in this file, for replay and comparison");
   topo->add_option("--svg", question.svg, "draw it into this file");
   topo->add_option("--compare", question.compare,
@@ -207,7 +211,10 @@ void add_topo(CLI::App& app, Arguments& arguments, std::function<int()>& chosen)
       ->expected(2)
       ->excludes(xml);
   topo->add_flag("--json", question.json, "for programs");
-  topo->callback([&] { chosen = [&] { return netcheck::show_topology(question); }; });
+  topo->callback([&, config] {
+    question.must_exist = config->count() > 0;
+    chosen = [&] { return netcheck::show_topology(question); };
+  });
 }
 
 void add_replay(CLI::App& app, Arguments& arguments, std::function<int()>& chosen) {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "contract/wire.h"
@@ -12,16 +13,41 @@
 #include "judge/hardware.h"
 #include "measure/limits.h"
 #include "picture/picture.h"
+#include "policy/policy.h"
+#include "prolog/folder.h"
 #include "topology/machine.h"
 
 namespace netcheck {
 
 namespace {
 
+constexpr std::size_t kMaxSiteBytes = 1U << 20;
+
+/// The command line's; else the site's. Of a recording of some other machine the site's only where it is
+/// named.
+Result<topology::PortGlobs> globs_of(const TopoQuestion& question) {
+  const bool recorded = !question.xml.empty() || !question.fsroot.empty() || !question.compare.empty();
+  const bool told = !question.include.empty() || !question.exclude.empty();
+  if (told || question.config.empty() || (recorded && !question.must_exist))
+    return topology::PortGlobs{question.include, question.exclude};
+  std::error_code error;
+  if (question.must_exist && !std::filesystem::exists(question.config, error) && !error)
+    return fail("read the configuration", question.config, "there is no such file");
+  const auto text = prolog::read_trusted(question.config, kMaxSiteBytes, "");
+  if (!text) return tl::unexpected(text.error());
+  const auto site = parse_config(*text, question.config);
+  if (!site) return tl::unexpected(site.error());
+  const auto policy = resolve(*site, JobKind{});
+  if (!policy) return tl::unexpected(policy.error());
+  return topology::PortGlobs{policy->devices, policy->exclude};
+}
+
 Result<Machine> machine_of(const TopoQuestion& question) {
+  const auto globs = globs_of(question);
+  if (!globs) return tl::unexpected(globs.error());
   auto machine =
       question.xml.empty() ? topology::read_machine(question.fsroot) : topology::read_recording(question.xml);
-  if (machine) topology::tell_roles(*machine, {question.include, question.exclude});
+  if (machine) topology::tell_roles(*machine, *globs);
   return machine;
 }
 
@@ -90,11 +116,13 @@ void print_text(const Machine& machine, const Limits& limits, const std::vector<
 }
 
 int compare(const TopoQuestion& question) {
+  const auto globs = globs_of(question);
+  if (!globs) return refuse(globs.error());
   std::vector<Machine> machines;
   for (const std::string& path : question.compare) {
     auto machine = topology::read_recording(path);
     if (!machine) return refuse(machine.error());
-    topology::tell_roles(*machine, {question.include, question.exclude});
+    topology::tell_roles(*machine, *globs);
     machines.push_back(std::move(*machine));
   }
   const auto differences = judge::differences(machines[0], machines[1]);

@@ -15,6 +15,8 @@ struct TopoQuestion {
   std::string svg;                   ///< where to draw it
   std::vector<std::string> compare;  ///< two recordings
   std::vector<std::string> include, exclude;  ///< globs, as [fabric] devices and exclude
+  std::string config;                         ///< the site's, for those two where neither is given
+  bool must_exist = false;                    ///< it was named
   bool json = false;
 };
 

@@ -72,6 +72,26 @@ TEST(Topo, TakesTheSitesGlobs) {
                                  "site: mlx5_0 and mlx5_1\n"));
 }
 
+TEST(Topo, TakesTheSitesFile) {
+  TopoQuestion question;
+  question.xml = fixture_file("hgx.json");
+  std::string folder = testing::TempDir() + "netcheck-topo-XXXXXX";  // one that only we can change
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  question.config = folder + "/netcheck.toml";
+  std::ofstream(question.config) << "[fabric]\ndevices = [\"mlx5_[01]\"]\nexclude = [\"mlx5_1\"]\n";
+  EXPECT_THAT(run(question).out, HasSubstr("8 rails"));  // another site's machine, maybe
+  question.must_exist = true;
+  EXPECT_THAT(run(question).out, HasSubstr("1 rail × 400 Gb/s"));
+  question.include = {"mlx5_[2-4]"};  // the command line first
+  EXPECT_THAT(run(question).out, HasSubstr("[not fabric: not among the site's devices]"));
+  question.include.clear();
+  std::ofstream(question.config) << "[fabric]\ndevises = []\n";
+  EXPECT_EQ(run(question).code, 2);
+  question.config += ".not";
+  EXPECT_EQ(run(question).code, 2);
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Topo, SavesWhatItCanReadAgain) {
   TopoQuestion question;
   question.xml = fixture_file("pcie-server.json");
