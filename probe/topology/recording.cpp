@@ -56,6 +56,57 @@ class Depth : public pugi::xml_tree_walker {
   bool for_each(pugi::xml_node& /*node*/) override { return depth() < kMaxXmlDepth; }
 };
 
+/// hwloc 2.9 takes for granted that an object with processors says which, and ends the process where one does
+/// not.
+class ObjectCheck : public pugi::xml_tree_walker {
+ public:
+  /// hwloc 1 writes no sets of NUMA nodes where there is but one.
+  explicit ObjectCheck(bool nodesets) : nodesets_(nodesets) {}
+
+  bool for_each(pugi::xml_node& node) override {
+    if (std::string_view(node.name()) != "object") return true;
+    const std::string_view type = node.attribute("type").value();
+    for (const char* io : {"Bridge", "PCIDev", "OSDev", "Misc"})
+      if (type == io) return true;
+    if ((type == "NUMANode" || type == "PU") && !is_index(node.attribute("os_index").value())) {
+      wrong_ = fmt::format("an object {} has no os_index", type);
+      return false;
+    }
+    for (const char* set : {"cpuset", "complete_cpuset"})
+      if (!has(node, set)) return false;
+    for (const char* set : {"nodeset", "complete_nodeset"})
+      if (nodesets_ && !has(node, set)) return false;
+    return true;
+  }
+
+  [[nodiscard]] const std::string& wrong() const { return wrong_; }
+
+ private:
+  bool has(const pugi::xml_node& object, const char* set) {
+    if (is_set(object.attribute(set).value())) return true;
+    wrong_ = fmt::format("an object {} has no {}", printable(object.attribute("type").value(), 40), set);
+    return false;
+  }
+
+  static bool is_index(std::string_view text) {
+    return !text.empty() && text.size() <= 7 && text.find_first_not_of("0123456789") == text.npos;
+  }
+  /// "0x0000ffff,0xffffffff,,0x0", "0xf...f"
+  static bool is_set(std::string_view text) {
+    return text.rfind("0x", 0) == 0 && text.find_first_not_of("0123456789abcdefABCDEFx,.") == text.npos;
+  }
+
+  bool nodesets_;
+  std::string wrong_;
+};
+
+Result<Machine> parse_hwloc(pugi::xml_document& document, const std::string& name) {
+  ObjectCheck objects(!document.document_element().attribute("version").empty());
+  if (!document.traverse(objects))
+    return fail("read", name, objects.wrong(), "write it again: lstopo --of xml FILE");
+  return tree_of_hwloc_xml(document, name);
+}
+
 Result<Machine> parse_xml(std::string_view text, const std::string& name) {
   pugi::xml_document document;
   const pugi::xml_parse_result parsed = document.load_buffer(
@@ -78,7 +129,7 @@ Result<Machine> parse_xml(std::string_view text, const std::string& name) {
   if (Depth depth; !document.traverse(depth))
     return fail("read", name, fmt::format("its elements are nested deeper than {}", kMaxXmlDepth));
   const std::string_view root = document.document_element().name();
-  if (root == "topology") return tree_of_hwloc_xml(document, name);
+  if (root == "topology") return parse_hwloc(document, name);
   if (root == "system") return tree_of_nccl_xml(document, name);
   return fail("read", name, fmt::format("it is XML of another kind: <{}>", printable(root, 40)), kWanted);
 }

@@ -124,6 +124,21 @@ TEST(HwlocXml, WithANonsenseInItIsRefused) {
   EXPECT_THAT(refusal(text), HasSubstr("hwloc does not accept it"));
 }
 
+// hwloc itself would end the process there.
+TEST(HwlocXml, WithObjectsThatLackTheirSetsIsRefused) {
+  const std::string good = fixture::text_of("two-sockets.hwloc.xml");
+  for (const char* set : {" cpuset=", " complete_cpuset=", " nodeset=", " complete_nodeset="}) {
+    for (std::size_t at = 0; (at = good.find(set, at)) != std::string::npos; ++at) {
+      std::string text = good;
+      text[at + 1] = 'x';
+      EXPECT_THAT(refusal(text), HasSubstr(" has no "));
+    }
+  }
+  std::string text = good;
+  text.replace(text.find("0x00000001"), 10, "nonsense!!");
+  EXPECT_NE(refusal(text), "accepted");
+}
+
 TEST(HwlocXml, NestedTooDeepIsRefusedBeforeHwlocSeesIt) {
   std::string text = "<topology version=\"2.0\">";
   for (int i = 0; i < 200'000; ++i)
