@@ -197,6 +197,9 @@ void add_topo(CLI::App& app, Arguments& arguments, std::function<int()>& chosen)
   topo->add_option("--fsroot", question.fsroot,
                    "a folder with a node's /sys and /proc instead (hwloc-gather-topology)")
       ->excludes(xml);
+  topo->add_option(
+      "--nccl", question.nccl,
+      "NCCL's topology XML of this machine: what is near to what is as it says (clouds ship one)");
   topo->add_option("--gpus", question.gpus,
                    "of these GPUs alone, like 0-3,6; without it those of SLURM_JOB_GPUS, or all");
   topo->add_option("--include", question.include, "globs: exactly these ports are fabric ports");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -9,9 +10,11 @@
 #include <fstream>
 
 #include "contract/wire.h"
+#include "judge/contradiction.h"
 #include "judge/fleet.h"
 #include "judge/hardware.h"
 #include "measure/limits.h"
+#include "measure/other_tree.h"
 #include "picture/picture.h"
 #include "policy/policy.h"
 #include "prolog/folder.h"
@@ -42,13 +45,24 @@ Result<topology::PortGlobs> globs_of(const TopoQuestion& question) {
   return topology::PortGlobs{policy->devices, policy->exclude};
 }
 
-Result<Machine> machine_of(const TopoQuestion& question) {
+struct Seen {
+  Machine machine;
+  std::vector<judge::Finding> contradictions;  ///< between the machine and NCCL's file
+};
+
+Result<Seen> look(const TopoQuestion& question) {
   const auto globs = globs_of(question);
   if (!globs) return tl::unexpected(globs.error());
   auto machine =
       question.xml.empty() ? topology::read_machine(question.fsroot) : topology::read_recording(question.xml);
-  if (machine) topology::tell_roles(*machine, *globs);
-  return machine;
+  if (!machine) return tl::unexpected(machine.error());
+  topology::tell_roles(*machine, *globs);
+  if (question.nccl.empty()) return Seen{std::move(*machine), {}};
+  const auto file = topology::read_recording(question.nccl);
+  if (!file) return tl::unexpected(file.error());
+  Seen seen{with_tree_of(*machine, *file), judge::contradictions(*machine, *file)};
+  topology::tell_roles(seen.machine, *globs);
+  return seen;
 }
 
 tl::unexpected<Error> no_list(const std::string& text) {
@@ -137,24 +151,27 @@ int compare(const TopoQuestion& question) {
 
 int show_topology(const TopoQuestion& question) {
   if (!question.compare.empty()) return compare(question);
-  const auto machine = machine_of(question);
-  if (!machine) return refuse(machine.error());
-  Limits limits = limits_of(*machine);
+  const auto seen = look(question);
+  if (!seen) return refuse(seen.error());
+  const Machine& machine = seen->machine;
+  Limits limits = limits_of(machine);
   if (const std::string wanted = gpus_wanted(question); !wanted.empty()) {
-    const auto gpus = parse_gpus(wanted, machine->gpus.size());
+    const auto gpus = parse_gpus(wanted, machine.gpus.size());
     if (!gpus) return refuse(gpus.error());
-    limits = limits_of(*machine, *gpus);
+    limits = limits_of(machine, *gpus);
   }
-  const auto findings = judge::findings_of(*machine, limits);
+  auto findings = judge::findings_of(machine, limits);
+  findings.insert(findings.end(), seen->contradictions.begin(), seen->contradictions.end());
+  std::ranges::stable_sort(findings, std::greater<>(), &judge::Finding::severity);
   if (!question.save.empty())
-    if (auto done = write(question.save, as_text(to_json(*machine))); !done) return refuse(done.error());
+    if (auto done = write(question.save, as_text(to_json(machine))); !done) return refuse(done.error());
   if (!question.svg.empty())
-    if (auto done = write(question.svg, picture::svg(*machine, limits, findings)); !done)
+    if (auto done = write(question.svg, picture::svg(machine, limits, findings)); !done)
       return refuse(done.error());
   if (question.json)
-    fmt::print("{}", as_text(picture::as_json(*machine, limits, findings)));
+    fmt::print("{}", as_text(picture::as_json(machine, limits, findings)));
   else
-    print_text(*machine, limits, findings);
+    print_text(machine, limits, findings);
   return 0;
 }
 

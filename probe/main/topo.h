@@ -8,12 +8,13 @@
 namespace netcheck {
 
 struct TopoQuestion {
-  std::string xml;                   ///< a recording instead of this node
-  std::string fsroot;                ///< a recorded /sys and /proc instead of this node's
-  std::string gpus;                  ///< "0-3,6": the job's; empty: SLURM_JOB_GPUS where set, else all
-  std::string save;                  ///< where to record the machine for replay
-  std::string svg;                   ///< where to draw it
-  std::vector<std::string> compare;  ///< two recordings
+  std::string xml;     ///< a recording instead of this node
+  std::string nccl;    ///< NCCL's topology of the same machine: what is near to what is as it says
+  std::string fsroot;  ///< a recorded /sys and /proc instead of this node's
+  std::string gpus;    ///< "0-3,6": the job's; empty: SLURM_JOB_GPUS where set, else all
+  std::string save;    ///< where to record the machine for replay
+  std::string svg;     ///< where to draw it
+  std::vector<std::string> compare;           ///< two recordings
   std::vector<std::string> include, exclude;  ///< globs, as [fabric] devices and exclude
   std::string config;                         ///< the site's, for those two where neither is given
   bool must_exist = false;                    ///< it was named

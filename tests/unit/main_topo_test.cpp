@@ -92,6 +92,19 @@ TEST(Topo, TakesTheSitesFile) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Topo, TakesNcclsWordOnWhatIsNear) {
+  TopoQuestion question;
+  question.xml = fixture_file("pcie-server.json");
+  question.nccl = fixture_file("cloud.nccl.xml");
+  const Ran ran = run(question);
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.out, HasSubstr("note: what is near to what is as in " + question.nccl));
+  EXPECT_THAT(ran.out, HasSubstr("warning  nccl-strange:"));
+  EXPECT_THAT(ran.out, HasSubstr("warning  nccl-forgotten:"));
+  question.nccl = "/nonexistent";
+  EXPECT_EQ(run(question).code, 2);
+}
+
 TEST(Topo, SavesWhatItCanReadAgain) {
   TopoQuestion question;
   question.xml = fixture_file("pcie-server.json");
