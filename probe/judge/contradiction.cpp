@@ -1,3 +1,4 @@
+// The neighbours of each GPU by two trees. Pure.
 #include "judge/contradiction.h"
 
 #include <fmt/format.h>

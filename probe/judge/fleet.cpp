@@ -1,3 +1,4 @@
+// Traits counted by value, key by key. Pure.
 #include "judge/fleet.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Reads a machine or two, and hands them to the rooms that judge and draw them. As whoever runs it.
 #include "main/topo.h"
 
 #include <fmt/format.h>

@@ -177,6 +177,12 @@ const PciDevice& host_bridge_of(const Machine& machine, std::uint32_t device) {
   return machine.pci[line_up(machine, device).back()];
 }
 
+std::optional<std::uint32_t> function_at(const Machine& machine, std::string_view address) {
+  for (std::uint32_t i = 0; i < machine.pci.size(); ++i)
+    if (machine.pci[i].kind != PciKind::host_bridge && machine.pci[i].address == address) return i;
+  return std::nullopt;
+}
+
 std::optional<std::uint32_t> pci_of(const Machine& machine, const NetworkPort& port) {
   if (port.pci || port.members.empty()) return port.pci;
   for (const NetworkPort& member : machine.ports)

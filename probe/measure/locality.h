@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "contract/machine.h"
@@ -46,6 +47,9 @@ struct Way {
 
 /// The host bridge above a device.
 [[nodiscard]] const PciDevice& host_bridge_of(const Machine& machine, std::uint32_t device);
+
+/// The function at that address; never a host bridge.
+[[nodiscard]] std::optional<std::uint32_t> function_at(const Machine& machine, std::string_view address);
 
 /// The PCI device that stands for a port: its own; of a bond its first member's.
 [[nodiscard]] std::optional<std::uint32_t> pci_of(const Machine& machine, const NetworkPort& port);

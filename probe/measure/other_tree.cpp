@@ -1,9 +1,13 @@
+// One tree grafted upon another. Pure.
 #include "measure/other_tree.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <optional>
+
+#include "measure/locality.h"
 
 namespace netcheck {
 
@@ -101,12 +105,6 @@ class Grafting {
 };
 
 }  // namespace
-
-std::optional<std::uint32_t> function_at(const Machine& machine, std::string_view address) {
-  for (std::uint32_t i = 0; i < machine.pci.size(); ++i)
-    if (machine.pci[i].kind != PciKind::host_bridge && machine.pci[i].address == address) return i;
-  return std::nullopt;
-}
 
 Machine with_tree_of(const Machine& machine, const Machine& other) {
   return Grafting(machine, other).run();

@@ -3,10 +3,6 @@
 // what. Pure.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string_view>
-
 #include "contract/machine.h"
 
 namespace netcheck {
@@ -15,8 +11,5 @@ namespace netcheck {
 /// not know stays where it was. States, rates, names, and links as trained are those of `machine`; NVLinks of
 /// `other` where `machine` knows of none.
 [[nodiscard]] Machine with_tree_of(const Machine& machine, const Machine& other);
-
-/// The function at that address; never a host bridge.
-[[nodiscard]] std::optional<std::uint32_t> function_at(const Machine& machine, std::string_view address);
 
 }  // namespace netcheck

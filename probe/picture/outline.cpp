@@ -1,3 +1,4 @@
+// The PCI tree, folded for readers. Pure.
 #include "picture/outline.h"
 
 #include <fmt/format.h>

@@ -311,14 +311,16 @@ class HwlocReader {
   Machine machine_;
 };
 
-// hwloc reads these from the environment alone.
-void keep_out_what_is_slow() {
+// hwloc reads these from the environment alone. The first would put another machine in this one's place.
+void clear_environment() {
+  for (const char* name : {"HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_COMPONENTS", "HWLOC_FSROOT"})
+    ::unsetenv(name);
   ::setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 1);
   ::setenv("HWLOC_HIDE_ERRORS", "2", 1);  // it would print paragraphs about firmware on stderr
 }
 
 Tree new_tree() {
-  keep_out_what_is_slow();
+  clear_environment();
   hwloc_topology_t raw = nullptr;
   if (::hwloc_topology_init(&raw) != 0) return nullptr;
   Tree tree(raw);

@@ -73,12 +73,6 @@ void prune(Machine& machine) {
     if (port.pci) port.pci = keep[*port.pci] ? std::optional(place[*port.pci]) : std::nullopt;
 }
 
-std::optional<std::uint32_t> find_pci(const Machine& machine, std::string_view address) {
-  for (std::uint32_t i = 0; i < machine.pci.size(); ++i)
-    if (machine.pci[i].kind != PciKind::host_bridge && machine.pci[i].address == address) return i;
-  return std::nullopt;
-}
-
 std::optional<PciSpeed> parse_pci_speed(std::string_view speed, std::string_view width) {
   PciSpeed parsed;
   const auto [rest, bad_speed] =

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "measure/locality.h"
 #include "topology/interfaces.h"
 #include "topology/machine.h"
 #include "topology/tree.h"
@@ -67,7 +68,7 @@ std::optional<std::uint32_t> pci_behind(const Machine& machine, const std::strin
     std::error_code error;
     const fs::path target = fs::read_symlink(link, error);
     if (error) continue;
-    if (const auto address = last_pci_address(target)) return find_pci(machine, *address);
+    if (const auto address = last_pci_address(target)) return function_at(machine, *address);
   }
   return std::nullopt;
 }

@@ -1,11 +1,14 @@
 // What sysfs and procfs tell of PCI functions and GPUs, and hwloc does not. Every file may be missing, empty
 // or say "Unknown": then that is unknown. As the probe user or whoever runs `netcheck topo`; ACS only as
 // root, since the kernel shows others the first 64 bytes of a function's configuration space.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
 
+#include "measure/locality.h"
 #include "topology/interfaces.h"
 #include "topology/machine.h"
 #include "topology/tree.h"
@@ -120,6 +123,12 @@ void add_gpu_names(Machine& machine, const std::string& fsroot) {
   const std::string cards = fsroot + "/proc/driver/nvidia/gpus";
   std::error_code error;
   if (!fs::is_directory(cards, error)) return;
+  std::size_t unseen = 0;
+  for (fs::directory_iterator at(cards, error), end; !error && at != end; at.increment(error))
+    if (!function_at(machine, at->path().filename().string())) ++unseen;
+  if (unseen > 0)
+    machine.notes.push_back(fmt::format("the driver knows {} GPU{} that {} not to be seen on the bus", unseen,
+                                        unseen == 1 ? "" : "s", unseen == 1 ? "is" : "are"));
   constexpr std::uint16_t kNvidiaVendor = 0x10de;
   for (Gpu& gpu : machine.gpus) {
     if (machine.pci[gpu.pci].vendor != kNvidiaVendor) continue;

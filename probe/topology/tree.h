@@ -28,9 +28,6 @@ void tell_facings(Machine& machine);
 /// Leaves out devices that neither are nor lead to a GPU, a network port or an NVSwitch.
 void prune(Machine& machine);
 
-/// "0000:5d:00.0" in lower case; PCI's index in `machine`, if it is there.
-[[nodiscard]] std::optional<std::uint32_t> find_pci(const Machine& machine, std::string_view address);
-
 /// "16.0 GT/s PCIe" and "8": both must mean something ("Unknown", 0 and 255 do not).
 [[nodiscard]] std::optional<PciSpeed> parse_pci_speed(std::string_view speed, std::string_view width);
 

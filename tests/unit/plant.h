@@ -16,7 +16,8 @@ namespace netcheck::fixture {
 
 class Plant {
  public:
-  explicit Plant(const Machine& machine) : machine_(machine) {
+  explicit Plant(Machine planted) : machine_(std::move(planted)) {
+    const Machine& machine = machine_;
     // A thousand small files: in memory where that is to be had.
     const bool memory = ::access("/dev/shm", W_OK) == 0;
     std::string name =
@@ -219,7 +220,7 @@ class Plant {
     if (!port.master.empty()) link(folder + "/master", "../../../virtual/net/" + port.master);
   }
 
-  const Machine& machine_;
+  Machine machine_;
   std::string root_;
   std::vector<std::uint32_t> first_cpu_;
 };

@@ -7,6 +7,7 @@
 #include "machines.h"
 #include "plant.h"
 #include "topology/machine.h"
+#include "topology/tree.h"
 
 namespace netcheck::topology {
 namespace {
@@ -157,6 +158,40 @@ TEST(ReadMachine, NoticesAGpuThatItsDriverDoesNotKnow) {
   const Machine found = read(plant);
   EXPECT_EQ(found.gpus[4].known_to_driver, false);
   EXPECT_EQ(found.gpus[3].known_to_driver, true);
+}
+
+TEST(ReadMachine, NotesGpusThatOnlyTheirDriverKnows) {
+  const Machine machine = fixture::recorded("hgx");
+  const Plant plant(machine);
+  EXPECT_TRUE(read(plant).notes.empty());
+  plant.write("proc/driver/nvidia/gpus/0000:ee:00.0/information", "Model: \t\t a GPU");
+  const Machine found = read(plant);
+  EXPECT_EQ(found.gpus.size(), 8u);
+  EXPECT_THAT(found.notes, testing::ElementsAre("the driver knows 1 GPU that is not to be seen on the bus"));
+}
+
+// A sysfs that was mounted in another network namespace: the same names, other links.
+TEST(AddPorts, LeavesOutTheInterfacesOfAnotherNamespace) {
+  const Machine machine = fixture::recorded("vm");
+  const Plant plant(machine);
+  for (const char* name : {"eth0", "lo"})
+    plant.write(std::string("sys/class/net/") + name + "/ifindex", "987654");
+  Machine found = machine;
+  add_ports(found, plant.root(), true);
+  EXPECT_TRUE(found.ports.empty());
+  add_ports(found, plant.root(), false);
+  EXPECT_EQ(found.ports.size(), 2u);
+}
+
+// A user's environment must not put another machine in this one's place.
+TEST(ReadMachine, IgnoresHwlocsEnvironment) {
+  ::setenv("HWLOC_XMLFILE", (fixture::folder() + "/two-sockets.hwloc.xml").c_str(), 1);
+  ::setenv("HWLOC_SYNTHETIC", "pack:7 core:2 pu:1", 1);
+  const auto machine = read_machine();
+  ASSERT_TRUE(machine);
+  EXPECT_NE(machine->numa.size(), 7u);
+  for (const Gpu& gpu : machine->gpus)
+    EXPECT_NE(gpu.uuid, "GPU-00000000-0000-0000-0000-000000000000");
 }
 
 TEST(ReadMachine, KnowsVirtualFunctions) {
