@@ -118,6 +118,17 @@ TEST(Roles, LeaveOutVirtualFunctionsBesidePhysicalOnes) {
   EXPECT_THAT(fabric(cpu), ElementsAre("mlx5_0", "mlx5_1"));
 }
 
+// Two of 25 Gb/s are more ports than one of 200, and carry less.
+TEST(Roles, AreTheKindThatCarriesMostNotTheMostPorts) {
+  Machine cpu = fixture::recorded("cpu-hdr");
+  for (const char* name : {"eno1", "eno2"}) {
+    port(cpu, name).rdma_device = std::string("bnxt_re_") + name;
+    port(cpu, name).rate = Rate{25e9};
+  }
+  EXPECT_THAT(fabric(cpu), ElementsAre("mlx5_0"));
+  EXPECT_EQ(port(cpu, "eno1").why_not, "2 × 25 Gb/s beside 1 × 200 Gb/s");
+}
+
 // Without RDMA: what carries most, if it is up; a port that was never cabled is nothing that is missing.
 TEST(Roles, OfEthernetAreTheFastestKind) {
   Machine hgx = fixture::recorded("hgx");
