@@ -72,11 +72,8 @@ class ObjectCheck : public pugi::xml_tree_walker {
       wrong_ = fmt::format("an object {} has no os_index", type);
       return false;
     }
-    for (const char* set : {"cpuset", "complete_cpuset"})
-      if (!has(node, set)) return false;
-    for (const char* set : {"nodeset", "complete_nodeset"})
-      if (nodesets_ && !has(node, set)) return false;
-    return true;
+    if (!has(node, "cpuset") || !has(node, "complete_cpuset")) return false;
+    return !nodesets_ || (has(node, "nodeset") && has(node, "complete_nodeset"));
   }
 
   [[nodiscard]] const std::string& wrong() const { return wrong_; }
@@ -89,11 +86,13 @@ class ObjectCheck : public pugi::xml_tree_walker {
   }
 
   static bool is_index(std::string_view text) {
-    return !text.empty() && text.size() <= 7 && text.find_first_not_of("0123456789") == text.npos;
+    return !text.empty() && text.size() <= 7 &&
+           text.find_first_not_of("0123456789") == std::string_view::npos;
   }
   /// "0x0000ffff,0xffffffff,,0x0", "0xf...f"
   static bool is_set(std::string_view text) {
-    return text.rfind("0x", 0) == 0 && text.find_first_not_of("0123456789abcdefABCDEFx,.") == text.npos;
+    return text.rfind("0x", 0) == 0 &&
+           text.find_first_not_of("0123456789abcdefABCDEFx,.") == std::string_view::npos;
   }
 
   bool nodesets_;

@@ -77,6 +77,9 @@ TEST(Contradictions, AreNoneWhereTheTreeIsFlatOrTheSame) {
   const Machine host = fixture::machine("hgx");
   EXPECT_THAT(contradictions(host, host), IsEmpty());
   EXPECT_THAT(contradictions(flat(host), host), IsEmpty());
+  Machine guest = flat(host);
+  guest.numa.resize(1);  // then all are known to be equally near
+  EXPECT_THAT(contradictions(guest, host), IsEmpty());
 }
 
 TEST(Contradictions, NameGpusWithOtherNeighbours) {
