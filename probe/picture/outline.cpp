@@ -80,7 +80,7 @@ class Outliner {
  private:
   Node numa_node(const NumaNode& numa) {
     Node node{.part = Part::numa, .name = fmt::format("NUMA {}", numa.index)};
-    if (numa.cores > 0) node.about = fmt::format("{} cores", numa.cores);
+    if (numa.cores > 0) node.about = fmt::format("{} core{}", numa.cores, numa.cores == 1 ? "" : "s");
     if (numa.memory_bytes > 0) node.about += (node.about.empty() ? "" : ", ") + gibibytes(numa.memory_bytes);
     add_bridges(node, [&](const PciDevice& bridge) { return bridge.numa == numa.index; });
     return node;
