@@ -111,8 +111,9 @@ std::string summary_of(std::string_view line) {
 }
 
 void add_deed(std::set<Deed>& deeds, std::optional<std::uint32_t> job, std::string_view comment) {
-  const auto time = number<std::int64_t>(word_of(own_line(comment), "acted="));
-  if (job && time) deeds.insert({*job, *time});
+  const std::string_view line = own_line(comment);
+  const auto time = number<std::int64_t>(word_of(line, "acted="));
+  if (job && time) deeds.insert({*job, *time, std::string(word_of(line, "drain="))});
 }
 
 }  // namespace
@@ -219,6 +220,17 @@ std::vector<Deed> read_deeds(std::string_view squeue, std::string_view sacct, st
   std::copy_if(deeds.begin(), deeds.end(), std::back_inserter(recent),
                [&](const Deed& deed) { return deed.time >= since && deed != own; });
   return recent;
+}
+
+std::optional<std::vector<std::string>> drains_announced(const std::vector<Deed>& deeds, std::int64_t since) {
+  std::vector<std::string> nodes;
+  for (const Deed& deed : deeds) {
+    if (deed.time < since || deed.drain.empty()) continue;
+    const auto names = expand_node_list(deed.drain);
+    if (!names) return std::nullopt;
+    nodes.insert(nodes.end(), names->begin(), names->end());
+  }
+  return nodes;
 }
 
 OwnHistory read_own_history(std::string_view comment) {

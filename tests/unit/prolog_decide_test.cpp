@@ -245,7 +245,7 @@ const std::vector<Row> kRows = {
        s.policy.dry_run = true;
        s.own.requeues = 2;
      },
-     Action::annotate, " action=annotate would=annotate brake=max_requeues=2 requeues=2"},
+     Action::annotate, " action=annotate would=annotate wanted=requeue brake=max_requeues=2 requeues=2"},
     // drain beside it
     {"drain", [](Situation& s) { s.policy.drain = true; }, Action::requeue,
      " action=requeue drain=n3 requeues=1 acted=1000000"},
@@ -291,6 +291,32 @@ const std::vector<Row> kRows = {
        s.cluster.nodes->push_back({"n8", "other", "drained", 64, 1000, "", "", "netcheck: job 5 mea"});
      },
      Action::requeue, " action=requeue drain_brake=max_drained_total=1 requeues=1 acted=1000000"},
+    {"drain_at_the_clusters_limit_by_what_others_are_about_to_do",
+     [](Situation& s) {
+       s.policy.drain = true;
+       s.cluster.announced = {{"n8"}};
+     },
+     Action::requeue, " action=requeue drain_brake=max_drained_total=1 requeues=1 acted=1000000"},
+    {"drain_of_a_node_that_is_counted_already",
+     [](Situation& s) {
+       s.policy.drain = true;
+       s.cluster.announced = {{"n3"}};
+     },
+     Action::requeue, " action=requeue drain=n3 requeues=1 acted=1000000"},
+    {"drain_never_uncounted",
+     [](Situation& s) {
+       s.policy.drain = true;
+       s.policy.max_actions_per_hour = 0;
+       s.cluster.announced.reset();
+     },
+     Action::requeue, " action=requeue drain_brake=drains-unknown requeues=1 acted=1000000"},
+    {"drain_never_where_nobody_answers",
+     [](Situation& s) {
+       s.policy.drain = true;
+       s.policy.max_actions_per_hour = 0;
+       s.cluster.deeds_failed = true;
+     },
+     Action::requeue, " action=requeue drain_brake=actions-uncounted requeues=1 acted=1000000"},
     {"drain_at_the_rate",
      [](Situation& s) {
        s.policy.drain = true;
