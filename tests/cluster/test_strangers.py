@@ -5,6 +5,7 @@ import pathlib
 import re
 
 import pytest
+from actions import blamed
 from conftest import CONFIG
 from test_faults import late_program, ran
 
@@ -216,7 +217,7 @@ def test_a_configuration_that_others_may_write_is_refused(cluster):
 def test_two_links_slow_in_different_ways_are_both_named(cluster):
     cluster.script("shape", "n2", "100mbit", "--tx")
     cluster.script("shape", "n4", "100mbit", "--rx")
-    comment = ran(cluster.sbatch("--netcheck"))
+    comment = ran(blamed(cluster, lambda: cluster.sbatch("--netcheck"), want=r" slow=.*n2\(.*n4\("))
     assert comment.startswith("netcheck=fail")
     assert "n2(tx: " in comment and "n4(rx: " in comment
 
@@ -230,7 +231,7 @@ def test_all_links_slow_is_the_fabrics_fault(cluster):
 
 def test_one_slow_path_between_two_good_nodes_blames_neither(cluster):
     cluster.script("shape", "n1", "100mbit", "--tx", "--to", "n2")
-    comment = ran(cluster.sbatch("--netcheck"))
+    comment = ran(blamed(cluster, lambda: cluster.sbatch("--netcheck"), want=" slow="))
     assert comment.startswith("netcheck=fail")
     assert re.search(r"slow=n1>n2\(link: [0-9.]+Mbps\) ", comment), comment  # the link alone, neither node
 
