@@ -35,8 +35,10 @@ struct SlurmFacts {
 /// "30", "30:00", "1:30:00", "2-00:00:00", "UNLIMITED"; nullopt for anything else. Pure.
 [[nodiscard]] std::optional<Ns> parse_time_limit(std::string_view text);
 
-/// Whether nobody else's job can be on the job's nodes, by `share`, or because the job has all of the first
-/// node's CPUs. `cpus_per_node`: SLURM_JOB_CPUS_PER_NODE, "4(x3),2"; "" where it is not set. Pure.
+/// Whether nobody else's job can be on the job's nodes: by `share`, or because it has as many CPUs on each of
+/// them as this one has. `cpus_per_node`: SLURM_JOB_CPUS_PER_NODE, "4(x3),2"; "" where it is not set. That
+/// the other nodes are no larger than this one is taken for granted: to ask would be one more call for each
+/// job, and a site where that happens has --exclusive. Pure.
 [[nodiscard]] std::optional<bool> owns_nodes(const std::optional<std::string>& share,
                                              std::string_view cpus_per_node, std::uint32_t cpus_here);
 
