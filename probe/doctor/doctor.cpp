@@ -63,6 +63,7 @@ class Examination {
   int run() {
     config_ = look_at_config(order_.config, site_);
     policy_ = site_ ? site_->defaults : Policy{};
+    if (site_) config_.without_effect = without_effect(*site_);  // of its rules, too
     answers_ = ask_first();
     find_out_slurm();
     network_ = ask_about_network();
@@ -121,7 +122,6 @@ class Examination {
     const bool known = !node_.empty();
     if (!known) node_ = host_name();
     plugin_.config = order_.config;
-    plugin_.run_directory = policy_.run_directory;
     plugin_.slurm = parse_slurm_version(text_of_answer(kVersion));
     if (const Result<Json>* help = answer(kHelp))
       plugin_.help = *help ? Result<std::string>(text_of_answer(kHelp)) : tl::unexpected(help->error());
@@ -208,9 +208,13 @@ class Examination {
     append(findings_, check_ports(look_at_ports(policy_)));
     append(findings_, check_name(name_facts(node_, kOwnName, true)));
     append(findings_, check_interfaces(interface_facts(network_.at(kInterfaces), order_.peer.value_or(""))));
-    append(findings_, check_folder(look_at_folder("record folder", policy_.run_directory)));
-    if (!policy_.spool_dir.empty())
-      append(findings_, check_folder(look_at_folder("spool folder", policy_.spool_dir)));
+    FolderFacts records = look_at_folder("record folder", policy_.run_directory);
+    look_for_other_nodes(records, node_);
+    append(findings_, check_folder(records));
+    if (policy_.spool_dir.empty()) return;
+    FolderFacts spool = look_at_folder("spool folder", policy_.spool_dir);
+    spool.spool = true;
+    append(findings_, check_folder(spool));
   }
 
   // What was tried as the probe's account.
@@ -254,6 +258,12 @@ class Examination {
   void print_text() const {
     fmt::print("netcheck {} on {} ({} node), as {}\n\n", NETCHECK_VERSION, printable(node_), role_, whom());
     fmt::print("{}", as_text(findings_, ::isatty(STDOUT_FILENO) == 1));
+    if (!order_.settings) {
+      fmt::print(
+          "\nEvery setting in effect: netcheck doctor --settings; those of a kind of job: netcheck policy\n");
+      std::fflush(stdout);
+      return;
+    }
     fmt::print("\n# Settings in effect, of {}{}\n", printable(order_.config),
                config_.file.there ? "" : " (not there: built-in values)");
     if (!site_) fmt::print("# It is not used, as said above: these are the built-in values.\n");

@@ -134,10 +134,7 @@ Findings check_name(const NameFacts& facts) {
   const std::string what = facts.here ? "own name" : "name of " + facts.node;
   const std::string name =
       facts.address == facts.node ? facts.node : fmt::format("{} (for {})", facts.address, facts.node);
-  const std::string remedy = fmt::format(
-      "give {} an address that other nodes reach, in DNS, in /etc/hosts, or with address or addresses "
-      "in netcheck.toml",
-      facts.address);
+  const std::string remedy = address_remedy(facts.address);
   if (facts.error) {
     Finding finding = finding_of(Level::fail, what, *facts.error);
     finding.remedy = remedy;
@@ -167,7 +164,11 @@ Findings check_interfaces(const InterfaceFacts& facts) {
   constexpr const char* kWhat = "interfaces";
   if (facts.error) {
     Finding finding = finding_of(Level::fail, kWhat, *facts.error);
-    if (finding.remedy.empty()) finding.remedy = "name them with devices in netcheck.toml";
+    // They are chosen by the way to the other node: its name is in the way, not a device.
+    if (facts.error->attempted == kLookUp)
+      finding.remedy = address_remedy(facts.error->subject);
+    else if (finding.remedy.empty())
+      finding.remedy = "name them with devices in netcheck.toml";
     return {finding};
   }
   std::vector<std::string> used, down;
@@ -204,7 +205,8 @@ Findings check_peer(const PeerFacts& facts) {
              hindered.empty() ? fmt::format("run `netcheck doctor --peer {}` on {} while this waits",
                                             facts.self, facts.node)
                               : "mend that, then try again"}};
-  if (!facts.reach) return {{Level::fail, what, "there is no address to reach it at", ""}};
+  if (!facts.reach)
+    return {{Level::fail, what, "there is no address to reach it at", "see the line on its name"}};
   Findings findings{reach_finding(facts, *facts.reach)};
   if (findings.front().level == Level::fail) return findings;
   if (!facts.root)

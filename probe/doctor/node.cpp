@@ -24,6 +24,26 @@ Finding distrusted(std::string what, const FileFacts& file) {
   return finding_of(Level::fail, std::move(what), *distrust(file));
 }
 
+Findings check_spool(const FolderFacts& facts) {
+  const FileFacts& file = facts.file;
+  const std::string lost = ": records are not kept for good";
+  if (!file.there && !file.why_not.empty())
+    return {{Level::unseen, facts.what, file.path + ": " + file.why_not, "run this as root"}};
+  if (!file.there)
+    return {{Level::warn, facts.what, file.path + " is not there" + lost,
+             "mount it, or make it (install -d -m 0755 -o root " + file.path + ")"}};
+  if (!file.folder)
+    return {{Level::warn, facts.what,
+             file.path + " is no folder, or a symbolic link, which is not followed" + lost,
+             "name the folder itself with spool_dir in netcheck.toml"}};
+  if (distrust(file)) return {finding_of(Level::warn, facts.what, *distrust(file))};
+  if (facts.free_bytes && *facts.free_bytes < kRotated)
+    return {{Level::warn, facts.what,
+             fmt::format("{} MiB are free at {}", *facts.free_bytes / kOneRecord, file.path),
+             "make room on that filesystem: netcheck removes nothing there"}};
+  return {{Level::ok, facts.what, file.path + " is there, and root's alone to change", ""}};
+}
+
 }  // namespace
 
 std::optional<Error> distrust(const FileFacts& file) {
@@ -125,6 +145,7 @@ Findings check_module(const ModuleFacts& facts) {
 }
 
 Findings check_folder(const FolderFacts& facts) {
+  if (facts.spool) return check_spool(facts);
   const FileFacts& file = facts.file;
   if (!file.there && !file.why_not.empty())
     return {{Level::unseen, facts.what, file.path + ": " + file.why_not, "run this as root"}};
@@ -134,6 +155,19 @@ Findings check_folder(const FolderFacts& facts) {
     return {{Level::fail, facts.what, file.path + " is no folder, or a symbolic link, which is not followed",
              "remove it: the first check makes the folder"}};
   if (distrust(file)) return {distrusted(facts.what, file)};
+  constexpr const char* kOwn =
+      "name a folder of each node's own with run_directory in netcheck.toml, best on a tmpfs";
+  if (!facts.other_node.empty())
+    return {
+        {Level::fail, facts.what,
+         fmt::format("{} checks in {}, too: one of the two looks busy, or missing", facts.other_node,
+                     file.path),
+         fmt::format("{}; if this node was once called {}: rm {}/lock", kOwn, facts.other_node, file.path)}};
+  if (!facts.network.empty())
+    return {{Level::warn, facts.what,
+             fmt::format("{} lies on {}: where nodes share it, all but one take no part", file.path,
+                         facts.network),
+             kOwn}};
   if (!facts.free_bytes)
     return {{Level::unseen, facts.what, file.path + ": how much room there is cannot be found out", ""}};
   const std::string room = fmt::format("{} MiB are free at {}", *facts.free_bytes / kOneRecord, file.path);

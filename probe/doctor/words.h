@@ -22,6 +22,14 @@ inline void append(Findings& findings, Findings more) {
   return {level, std::move(what), describe(error), std::move(remedy)};
 }
 
+/// What to do about a name that leads nowhere.
+[[nodiscard]] inline std::string address_remedy(const std::string& name) {
+  return fmt::format(
+      "give {} an address that other nodes reach, in DNS, in /etc/hosts, or with address or addresses in "
+      "netcheck.toml",
+      name);
+}
+
 /// "8s", "1.5s": as it is written in the site's file.
 [[nodiscard]] inline std::string seconds_text(Ns duration) {
   return fmt::format("{}s", std::chrono::duration<double>(duration).count());

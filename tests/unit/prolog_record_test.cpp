@@ -89,6 +89,20 @@ TEST_F(RunFolder, KeepsARecordThatOnlyRootReads) {
   EXPECT_EQ(value.at("nodes"), Json({"n1", "n2"}));
 }
 
+TEST_F(RunFolder, HasNoFieldThatTheManualDoesNotExplain) {
+  const std::string page = content(fs::path(__FILE__).parent_path() / "../../docs/man/netcheck.8.scd");
+  const std::size_t begin = page.find("\n# RECORDS\n"), end = page.find("\n# ", begin + 1);
+  ASSERT_NE(begin, std::string::npos);
+  const std::string section = page.substr(begin, end - begin);
+  Record whole = record(17);
+  whole.report.emplace();
+  const Json value = to_json(whole);
+  for (const auto& [key, of] : value.items())
+    EXPECT_THAT(section, testing::HasSubstr("*" + key + "*"));
+  for (const auto& [key, of] : value.at("report").items())
+    EXPECT_THAT(section, testing::HasSubstr("*" + key + "*"));
+}
+
 TEST_F(RunFolder, BeginsOneRecordForEachRun) {
   Record first = record(17);
   first.line = "netcheck=inconclusive";
