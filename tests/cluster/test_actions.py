@@ -161,8 +161,8 @@ def test_a_culprit_is_drained_with_what_was_measured_and_not_a_second_one(slow):
     until(lambda: reason(slow, SLOW).startswith("drain "), "a drained node", slow)
     assert re.fullmatch(r"drain netcheck: job \d+ measured n3\(tx: [\d.]+Mbps\)", reason(slow, SLOW))
     slow.script("shape", "n2", "100mbit", "--tx")
-    # n1, n2, n4
-    second = blamed(slow, lambda: slow.sbatch("--netcheck", nodes=3), want=" drain_brake=max_drained_total=1")
+    # n1, n2, n4. Either brake will do: the other one has seen steady figures just now.
+    second = blamed(slow, lambda: slow.sbatch("--netcheck", nodes=3), want=" drain_brake=(max_drained_total=1|noisy)")
     assert "slow=n2(tx: " in second.comment() and second.state() == "COMPLETED"
     assert reason(slow, "n2") == "idle none"
 
@@ -172,7 +172,8 @@ def test_a_node_that_somebody_drains_meanwhile_keeps_his_reason(slow):
 
     def drained_meanwhile():
         slow.exec("ctl", "scontrol", "update", f"NodeName={SLOW}", "State=RESUME", check=False)
-        with slow.held(nodes=3) as job:
+        # By name: a node that was drained a moment ago gets no job before it has answered its controller.
+        with slow.held(("--netcheck", "-w", "n[1-3]"), nodes=3) as job:
             slow.exec("ctl", "scontrol", "update", f"NodeName={SLOW}", "State=DRAIN", "Reason=disk to be changed")
         return job
 
