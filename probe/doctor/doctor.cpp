@@ -190,8 +190,7 @@ class Examination {
       findings_.push_back(asked == nullptr || *asked
                               ? Finding{Level::unseen, "Slurm's settings", "there is no scontrol here to ask",
                                         "have it in the PATH"}
-                              : finding_of(Level::unseen, "Slurm's settings", asked->error()));
-      if (findings_.back().remedy.empty()) findings_.back().remedy = kNoSettings;
+                              : finding_of(Level::unseen, "Slurm's settings", asked->error(), kNoSettings));
       return;
     }
     const Policy most = site_ ? longest(*site_) : policy_;

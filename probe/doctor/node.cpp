@@ -41,7 +41,7 @@ Findings check_spool(const FolderFacts& facts) {
     return {{Level::warn, facts.what,
              fmt::format("{} MiB are free at {}", *facts.free_bytes / kOneRecord, file.path),
              "make room on that filesystem: netcheck removes nothing there"}};
-  return {{Level::ok, facts.what, file.path + " is there, and root's alone to change", ""}};
+  return {fine(facts.what, file.path + " is there, and root's alone to change")};
 }
 
 }  // namespace
@@ -76,8 +76,8 @@ Findings check_config(const ConfigFacts& facts) {
   for (const std::string& line : facts.without_effect)
     findings.push_back({Level::warn, kWhat, line, ""});
   if (!findings.empty()) return findings;
-  if (!facts.file.there) return {{Level::ok, kWhat, "there is no " + path + ": built-in values", ""}};
-  return {{Level::ok, kWhat, path + " is valid, and root's alone to change", ""}};
+  if (!facts.file.there) return {fine(kWhat, "there is no " + path + ": built-in values")};
+  return {fine(kWhat, path + " is valid, and root's alone to change")};
 }
 
 Findings check_account(const AccountFacts& facts) {
@@ -116,11 +116,9 @@ Findings check_account(const AccountFacts& facts) {
          "usermod --shell /usr/sbin/nologin " + facts.name});
   if (findings.empty())
     findings.push_back(
-        {Level::ok, kWhat,
-         fmt::format("{} (uid {}, which must be the same on all nodes), unprivileged, and nothing "
-                     "else runs as it",
-                     facts.name, facts.uid),
-         ""});
+        fine(kWhat, fmt::format("{} (uid {}, which must be the same on all nodes), unprivileged, and nothing "
+                                "else runs as it",
+                                facts.name, facts.uid)));
   return findings;
 }
 
@@ -135,13 +133,10 @@ Findings check_module(const ModuleFacts& facts) {
   for (const FileFacts& place : {facts.folder, facts.file})
     if (distrust(place)) findings.push_back(distrusted(kWhat, place));
   if (!findings.empty()) return findings;
-  if (facts.load) {
-    Finding finding = finding_of(Level::fail, kWhat, *facts.load);
-    if (finding.remedy.empty()) finding.remedy = "install the libraries that it names on this node";
-    return {finding};
-  }
-  return {{Level::ok, kWhat,
-           fmt::format("{} loads as {}, and is root's alone to change", facts.file.path, facts.as), ""}};
+  if (facts.load)
+    return {finding_of(Level::fail, kWhat, *facts.load, "install the libraries that it names on this node")};
+  return {
+      fine(kWhat, fmt::format("{} loads as {}, and is root's alone to change", facts.file.path, facts.as))};
 }
 
 Findings check_folder(const FolderFacts& facts) {
@@ -149,8 +144,7 @@ Findings check_folder(const FolderFacts& facts) {
   const FileFacts& file = facts.file;
   if (!file.there && !file.why_not.empty())
     return {{Level::unseen, facts.what, file.path + ": " + file.why_not, "run this as root"}};
-  if (!file.there)
-    return {{Level::ok, facts.what, file.path + " is not there yet: the first check makes it", ""}};
+  if (!file.there) return {fine(facts.what, file.path + " is not there yet: the first check makes it")};
   if (!file.folder)
     return {{Level::fail, facts.what, file.path + " is no folder, or a symbolic link, which is not followed",
              "remove it: the first check makes the folder"}};
@@ -175,7 +169,7 @@ Findings check_folder(const FolderFacts& facts) {
     return {{Level::fail, facts.what, room + ": no record can be written", "make room on that filesystem"}};
   if (*facts.free_bytes < kRotated)
     return {{Level::warn, facts.what, room + "; records may take 64", "make room on that filesystem"}};
-  return {{Level::ok, facts.what, room + ", which is root's alone to change", ""}};
+  return {fine(facts.what, room + ", which is root's alone to change")};
 }
 
 Policy longest(const Site& site) {

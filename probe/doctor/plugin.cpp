@@ -30,11 +30,10 @@ bool is_ours(const PlugstackLine& line) {
 // A site may have the plugin, the script, or both.
 Findings without_line(const PluginFacts& facts) {
   if (facts.script)
-    return {
-        {Level::ok, "plugstack.conf",
-         fmt::format("no line names {}: the Prolog script alone makes the checks, and users ask in --comment",
-                     kFile),
-         ""}};
+    return {fine(
+        "plugstack.conf",
+        fmt::format("no line names {}: the Prolog script alone makes the checks, and users ask in --comment",
+                    kFile))};
   if (!facts.computes && !facts.prolog.empty())
     return {
         {Level::warn, "plugstack.conf",
@@ -93,8 +92,8 @@ Findings check_version(const PluginFacts& facts, const PluginFile& file) {
              fmt::format("it is built for Slurm {}, and {} runs here: Slurm does not load it", text_of(built),
                          text_of(*facts.slurm)),
              "build it against the headers of this Slurm (-DSLURM_INCLUDE_DIR=…)"}};
-  return {{Level::ok, "plugin",
-           fmt::format("built for Slurm {}; {} runs here", text_of(built), text_of(*facts.slurm)), ""}};
+  return {
+      fine("plugin", fmt::format("built for Slurm {}; {} runs here", text_of(built), text_of(*facts.slurm)))};
 }
 
 Findings check_script(const FileFacts& script) {
@@ -103,7 +102,7 @@ Findings check_script(const FileFacts& script) {
   if (!script.regular || (script.mode & S_IXUSR) == 0)
     return {{Level::fail, kWhat, script.path + " cannot be executed: Slurm drains this node at its next job",
              "chmod 0755 " + script.path}};
-  return {{Level::ok, kWhat, script.path + " calls netcheck, and is root's alone to change", ""}};
+  return {fine(kWhat, script.path + " calls netcheck, and is root's alone to change")};
 }
 
 // What Slurm's own client says is the proof: it loads the plugin as slurmd does.
@@ -112,8 +111,7 @@ Findings check_loading(const PluginFacts& facts) {
     return {{Level::unseen, "plugin loads", "there is no sbatch here to ask", "have sbatch in the PATH"}};
   if (!*facts.help) return {finding_of(Level::unseen, "plugin loads", facts.help->error())};
   const std::string& said = **facts.help;
-  if (said.find("--netcheck") != std::string::npos)
-    return {{Level::ok, "plugin loads", "sbatch offers --netcheck", ""}};
+  if (said.find("--netcheck") != std::string::npos) return {fine("plugin loads", "sbatch offers --netcheck")};
   std::string reason;
   for (std::size_t at = 0; at < said.size();) {
     const std::size_t end = std::min(said.find('\n', at), said.size());
@@ -135,7 +133,7 @@ Findings check_slurmd(const PluginFacts& facts) {
   if (!facts.slurmd_has_it)
     return {
         {Level::unseen, "slurmd", "whether it has loaded the plugin is root's to see", "run this as root"}};
-  if (*facts.slurmd_has_it) return {{Level::ok, "slurmd", "has loaded the plugin", ""}};
+  if (*facts.slurmd_has_it) return {fine("slurmd", "has loaded the plugin")};
   return {{Level::fail, "slurmd", "runs without the plugin, so it calls no prolog of it", kRestart}};
 }
 

@@ -16,10 +16,16 @@ inline void append(Findings& findings, Findings more) {
     findings.push_back(std::move(finding));
 }
 
-/// The error as a finding, its remedy in the remedy's place.
-[[nodiscard]] inline Finding finding_of(Level level, std::string what, Error error) {
+/// The error as a finding, its remedy in the remedy's place; `otherwise` where it has none.
+[[nodiscard]] inline Finding finding_of(Level level, std::string what, Error error,
+                                        std::string otherwise = {}) {
   std::string remedy = std::exchange(error.remedy, {});
-  return {level, std::move(what), describe(error), std::move(remedy)};
+  return {level, std::move(what), describe(error), remedy.empty() ? std::move(otherwise) : std::move(remedy)};
+}
+
+/// All is well, and nothing to be done.
+[[nodiscard]] inline Finding fine(std::string what, std::string why) {
+  return {Level::ok, std::move(what), std::move(why), ""};
 }
 
 /// What to do about a name that leads nowhere.
