@@ -189,7 +189,8 @@ Result<void> become(const std::string& account) {
 Result<Json> load_module_as(const std::string& account, const std::string& name, const std::string& folder) {
   if (auto done = become(account); !done) return tl::unexpected(done.error());
   static fabric::Sink nobody = [](const fabric::Event&) {};  // must outlive the module's threads
-  auto module = fabric::load_module(name, folder, nobody);
+  static fabric::Pulse pulse;
+  auto module = fabric::load_module(name, folder, nobody, pulse);
   if (!module) return tl::unexpected(module.error());
   static_cast<void>(module->release());  // fabrics leave threads behind; this process ends anyhow
   return Json(::geteuid());

@@ -22,6 +22,9 @@ struct EdgeFigure {
   bool alone = false;           ///< measured with nothing else running
   bool partial = false;         ///< it did not end in time: bytes received until then over that time
   Ns timed{};  ///< what the figure rests on; 0: not said. A brief one exonerates but accuses nobody
+  /// Part of that in which both ends' processes ran: the way may be faster than `rate` by as much. 0: it may
+  /// be any rate.
+  double running = 1;
 };
 
 /// All edges of a history's blame steps, decided: zero or no evidence.

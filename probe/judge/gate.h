@@ -56,6 +56,9 @@ struct Gate {
 /// Below what is asked of a node, or of a rail.
 [[nodiscard]] bool too_slow(const Plan& plan, const Figures& figures);
 
+/// So too if the fabric's processes had run all the time.
+[[nodiscard]] bool surely_too_slow(const Plan& plan, const Figures& figures);
+
 /// The next batch of the gate: size before the operation's own rounding, and iterations. nullopt: no further
 /// size fits the slice or the memory, or the gain has become small.
 struct NextSize {

@@ -78,7 +78,7 @@ std::optional<Rate> capacity(const Evidence& evidence, const Culprit& culprit) {
     for (std::uint32_t lane = 0; lane < standings.lanes(); ++lane) {
       const Standing& standing = standings.of(culprit.node, way, lane);
       if (standing.word == Word::unknown) return std::nullopt;
-      sum += standing.best;
+      sum += standing.possible;
     }
     if (!least || sum < least->bits_per_second) least = Rate{sum};
   }
@@ -106,6 +106,11 @@ bool settled(const Plan& plan, const Gate& gate) {
 bool below(const Evidence& evidence) {
   return evidence.figures && too_slow(evidence.plan, *evidence.figures) &&
          settled(evidence.plan, evidence.gate);
+}
+
+/// It would not be, had the fabric's processes run all the time.
+bool excused(const Evidence& evidence) {
+  return below(evidence) && !surely_too_slow(evidence.plan, *evidence.figures);
 }
 
 /// A second measurement says the same: the rounds, or the gate itself. Whatever stops one node for a moment
@@ -150,7 +155,7 @@ std::optional<Fail> proven_fail(const Evidence& evidence) {
   if (evidence.blame.dead)
     return Fail{
         .figures = std::nullopt, .blame = evidence.blame, .reason = fail_reason(evidence), .dead = true};
-  if ((below(evidence) && twice(evidence)) || below_by_capacity(evidence))
+  if ((below(evidence) && !excused(evidence) && twice(evidence)) || below_by_capacity(evidence))
     return Fail{.figures = evidence.figures, .blame = evidence.blame, .reason = fail_reason(evidence)};
   if (evidence.short_way && (evidence.short_way->times >= 2 || evidence.blame.proves()))
     return Fail{
@@ -231,6 +236,14 @@ Inconclusive stalled_gate(const Evidence& evidence) {
   return inconclusive(evidence, Phase::gate, "the gate did not end");
 }
 
+Inconclusive kept_from_running(const Evidence& evidence) {
+  const Figures& figures = *evidence.figures;
+  return inconclusive(
+      evidence, Phase::gate,
+      fmt::format("below the threshold, but {}'s process was kept from running for {:.0f}% of the time",
+                  node_name(evidence.plan, figures.most_kept), std::min(100.0, 100 * figures.kept)));
+}
+
 Inconclusive below_once(const Evidence& evidence) {
   const auto& again = evidence.gate.again;
   const bool vain = std::ranges::any_of(again, [](const auto& one) { return one.second.vain; });
@@ -264,6 +277,11 @@ std::optional<Figures> figures_of(const Plan& plan, const History& history) {
   for (std::size_t lane = 0; lane < figures.per_rail.size() && lane < other.per_rail.size(); ++lane)
     figures.per_rail[lane] = std::min(figures.per_rail[lane], other.per_rail[lane]);
   if (other.busbw < figures.busbw) figures.bytes = other.bytes;
+  if (other.running < figures.running) {
+    figures.running = other.running;
+    figures.most_kept = other.most_kept;
+    figures.kept = other.kept;
+  }
   figures.busbw = std::min(figures.busbw, other.busbw);
   figures.noisy = figures.noisy || other.noisy;
   return figures;
@@ -296,6 +314,7 @@ Verdict decide(const Plan& plan, const History& history) {
     return inconclusive(evidence, Phase::open, "no node has a rail that all nodes have");
   if (evidence.gate.state == GateState::stalled) return stalled_gate(evidence);
   if (passed(evidence)) return pass(evidence);
+  if (excused(evidence)) return kept_from_running(evidence);
   if (below(evidence)) return below_once(evidence);
   const Phase last = history.done.empty() ? Phase::start : phase_of(history.done.back());
   if (evidence.gate.state == GateState::broken)
