@@ -2,8 +2,9 @@
 // probe does.
 //
 //   job → kill switch → policy → is this job to be checked? (mode, allow) → checked already? → can this node
-//   check at all? (nodes, account; on the first node: shared, min_walltime, min_interval, settle; lock,
-//   remains, modules, listener) → probe → outcome → record and notice → the leader annotates and acts → spool
+//   check at all? (nodes, account; on the first node the listener, then shared, min_walltime, min_interval,
+//   settle; lock, remains, modules) → probe → outcome → record and notice → the leader annotates and acts →
+//   spool
 //
 // What the steps stand on is in premises.h.
 #include "prolog/supervisor.h"
@@ -200,18 +201,18 @@ class Check {
     if (!account) return describe(account.error());
     account_ = std::move(*account);
     if (!not_ours_.empty()) return not_ours_;
-    if (leads()) decide_conduct();
-    // What is not to be measured needs no quiet node; the others are told of it all the same.
-    if (to_be_measured()) {
-      claim_ = claim_node(policy().run_directory, run_id().job, own_name());
-      if (!claim_.busy.empty()) return claim_.busy;
-      if (claim_.no_lock) cannot_write("no lock", *claim_.no_lock);
-      if (auto modules = check_modules(policy()); !modules) return describe(modules.error());
+    if (leads()) {
+      auto listener = listen_for(run_id().job, policy());
+      if (!listener) return describe(listener.error());
+      listener_ = std::move(*listener);  // the others may knock while Slurm is asked
+      decide_conduct();
     }
-    if (!leads()) return std::nullopt;
-    auto listener = listen_for(run_id().job, policy());
-    if (!listener) return describe(listener.error());
-    listener_ = std::move(*listener);
+    // What is not to be measured needs no quiet node; the others are told of it all the same.
+    if (!to_be_measured()) return std::nullopt;
+    claim_ = claim_node(policy().run_directory, run_id().job, own_name());
+    if (!claim_.busy.empty()) return claim_.busy;
+    if (claim_.no_lock) cannot_write("no lock", *claim_.no_lock);
+    if (auto modules = check_modules(policy()); !modules) return describe(modules.error());
     return std::nullopt;
   }
 
