@@ -161,7 +161,7 @@ def test_a_culprit_is_drained_with_what_was_measured_and_not_a_second_one(slow):
     until(lambda: reason(slow, SLOW).startswith("drain "), "a drained node", slow)
     assert re.fullmatch(r"drain netcheck: job \d+ measured n3\(tx: [\d.]+Mbps\)", reason(slow, SLOW))
     slow.script("shape", "n2", "100mbit", "--tx")
-    # n1, n2, n4. Either brake will do: the other one has seen steady figures just now.
+    # n1, n2, n4. Either brake will do: what counts is that the node is left alone.
     second = blamed(slow, lambda: slow.sbatch("--netcheck", nodes=3), want=" drain_brake=(max_drained_total=1|noisy)")
     assert "slow=n2(tx: " in second.comment() and second.state() == "COMPLETED"
     assert reason(slow, "n2") == "idle none"
