@@ -34,7 +34,8 @@ class Act {
   }
 
   Acted run() {
-    auto job = look_up(controller_, found_.run.job, deadline_);
+    auto job = look_up(controller_, found_.run.job, deadline_,
+                       may_refuse(found_.policy, found_.finding) ? Asked::standing_too : Asked::identity);
     if (!job) return ends(job.error());
     job_ = std::move(*job);
     others_ = job_.admin_comment;
@@ -68,9 +69,7 @@ class Act {
     cluster_.partition = found_.partition;
     const Questions questions = prolog::questions(found_.policy, found_.finding, job_, own_);
     const std::string job = "--jobs=" + std::to_string(found_.run.job);
-    if (questions.standing)
-      take(call("squeue", {"--noheader", job, "--Format=" + standing_format()}), cluster_.standing,
-           [&](const std::string& text) { return read_standing(text, found_.run.job); });
+    cluster_.standing = job_.standing;
     if (questions.placement)
       take(call("squeue", {"--noheader", job, "--format=" + placement_format()}), cluster_.placement,
            [&](const std::string& text) { return read_placement(text, found_.run.job); });

@@ -162,8 +162,8 @@ Circumstances known_to_all(const Job& job, bool asked, const Policy& policy, Tim
   return known;
 }
 
-Conduct conduct_of_first(Circumstances known, const Job& job, const Policy& policy, Time deadline,
-                         std::vector<std::string>& remarks) {
+Conduct conduct_of_first(Circumstances known, const Job& job, const Policy& policy, Controller& controller,
+                         Time deadline, std::vector<std::string>& remarks) {
   const std::uint32_t id = job.roster.run.job;
   SlurmFacts facts = facts_from_environment([](const char* name) { return std::getenv(name); });
   const char* cpus = std::getenv("SLURM_JOB_CPUS_PER_NODE");
@@ -172,10 +172,8 @@ Conduct conduct_of_first(Circumstances known, const Job& job, const Policy& poli
   const bool limit_wanted = policy.min_walltime > Ns::zero() && !facts.walltime;
   const bool owner_wanted = policy.shared == Shared::skip && !owner();
   if (limit_wanted || owner_wanted) {
-    const auto answer =
-        Controller(slurm_conf(), slurm_path())
-            .call("squeue", {"--noheader", "--jobs=" + std::to_string(id), "--Format=" + facts_format()},
-                  deadline);
+    const auto answer = controller.call(
+        "squeue", {"--noheader", "--jobs=" + std::to_string(id), "--Format=" + facts_format()}, deadline);
     const SlurmFacts said = answer ? read_facts(*answer, id) : SlurmFacts{};
     if (!facts.walltime) facts.walltime = said.walltime;
     if (!facts.share) facts.share = said.share;

@@ -14,6 +14,7 @@
 #include "contract/error.h"
 #include "contract/units.h"
 #include "policy/when.h"
+#include "prolog/controller.h"
 #include "prolog/job.h"
 
 namespace netcheck::prolog {
@@ -49,10 +50,11 @@ struct SlurmFacts {
 /// looked up only where `policy` names some.
 [[nodiscard]] Circumstances known_to_all(const Job& job, bool asked, const Policy& policy, Time deadline);
 
-/// What the job's first node makes of it, asking Slurm only for what the policy needs. `remarks`: what could
-/// not be found out.
+/// What the job's first node makes of it, asking Slurm only for what the policy needs, in one call at most.
+/// `remarks`: what could not be found out.
 [[nodiscard]] Conduct conduct_of_first(Circumstances known, const Job& job, const Policy& policy,
-                                       Time deadline, std::vector<std::string>& remarks);
+                                       Controller& controller, Time deadline,
+                                       std::vector<std::string>& remarks);
 
 /// Whether there is a file of this name, of whatever kind.
 [[nodiscard]] bool exists(const std::string& path);

@@ -313,16 +313,17 @@ Finding finding_of(const judge::Verdict& verdict, const std::optional<judge::Ver
   return finding;
 }
 
+bool may_refuse(const Policy& policy, const Finding& finding) {
+  if (finding.kind == Finding::Kind::fail) return policy.action != Action::annotate;
+  return finding.kind == Finding::Kind::broken_off && policy.on_inconclusive == OnInconclusive::requeue_once;
+}
+
 Questions questions(const Policy& policy, const Finding& finding, const JobFacts& job,
                     const OwnHistory& own) {
   Questions ask;
-  const bool fails = finding.kind == Finding::Kind::fail;
-  const bool again =
-      finding.kind == Finding::Kind::broken_off && policy.on_inconclusive == OnInconclusive::requeue_once;
-  const bool refuses = (fails && policy.action != Action::annotate) || again;
-  ask.standing = refuses && !job.component;
-  const bool requeues = ask.standing && fails && policy.action == Action::requeue && job.batch &&
-                        !finding.culprits.empty() && own.requeues < policy.max_requeues;
+  const bool requeues = finding.kind == Finding::Kind::fail && policy.action == Action::requeue &&
+                        !job.component && job.batch && !finding.culprits.empty() &&
+                        own.requeues < policy.max_requeues;
   ask.placement = requeues;
   ask.nodes = requeues || drains(policy, finding);
   return ask;

@@ -72,10 +72,14 @@ struct ActionPlan {
   [[nodiscard]] bool acts() const { return action != Action::annotate || !drain.empty(); }
 };
 
-/// What has to be asked of Slurm before it can be decided.
+/// Whether the job may be held, requeued or cancelled, by the policy and the verdict alone: then it has to be
+/// known how it stands.
+[[nodiscard]] bool may_refuse(const Policy& policy, const Finding& finding);
+
+/// What else has to be asked of Slurm before it can be decided.
 struct Questions {
-  bool standing = false, placement = false, nodes = false;
-  [[nodiscard]] bool any() const { return standing || placement || nodes; }
+  bool placement = false, nodes = false;
+  [[nodiscard]] bool any() const { return placement || nodes; }
 };
 [[nodiscard]] Questions questions(const Policy& policy, const Finding& finding, const JobFacts& job,
                                   const OwnHistory& own);

@@ -35,6 +35,8 @@ constexpr std::array<const char*, kStandingColumns> kStandingFields = {
     "JobID",    "StateCompact", "Reason",     "PriorityLong", "RestartCnt",
     "NumNodes", "Requeue",      "Contiguous", "Feature",      "tres-per-node"};
 
+static_assert(kStandingBytes == kStandingColumns * kColumn);
+
 struct NodeColumn {
   const char* field;
   std::size_t width;

@@ -12,6 +12,7 @@
 
 #include "contract/error.h"
 #include "contract/job.h"
+#include "prolog/columns.h"
 
 namespace netcheck::prolog {
 
@@ -29,7 +30,8 @@ struct Standing {
   /// In its prolog: neither ended nor held nor being requeued by somebody else.
   [[nodiscard]] bool running() const { return state == "R" || state == "CF"; }
 };
-/// squeue's --Format for it, and the one row whose JobID is `job`.
+/// squeue's --Format for it, how long each row is, and the one row whose JobID is `job`.
+inline constexpr std::size_t kStandingBytes = 10 * kColumn;
 [[nodiscard]] std::string standing_format();
 [[nodiscard]] Result<Standing> read_standing(std::string_view text, std::uint32_t job);
 

@@ -174,7 +174,7 @@ class Check {
     const Time began = system::now();
     std::vector<std::string> unknown;
     const Time deadline = std::min(began + kAskPatience, assignment().rendezvous_deadline);
-    const Conduct conduct = conduct_of_first(known_, record_.job, policy(), deadline, unknown);
+    const Conduct conduct = conduct_of_first(known_, record_.job, policy(), controller_, deadline, unknown);
     record_.phases["conduct"] = system::now() - began;
     for (const std::string& what : unknown) {
       log_.info(what);
@@ -218,7 +218,7 @@ class Check {
 
   Outcome measure() {
     const auto end = probe(to_be_measured());
-    if (!end) return start_failed(describe(end.error()));
+    if (!end) return start_failed(to_be_measured() ? describe(end.error()) : assignment().not_measured);
     return outcome_of(*end, assignment(), system::now() - start_);
   }
 
@@ -326,10 +326,9 @@ class Check {
   void act_on(const Outcome& outcome) {
     const Time began = system::now();
     const Time deadline = std::min(began + kActPatience, start_ + policy().time + kOverrun);
-    Controller controller(slurm_conf(), slurm_path());
     const Acted acted =
-        act(case_of(record_, outcome, {kill_switch_of(invocation_.config), policy().kill_switch}), controller,
-            deadline);
+        act(case_of(record_, outcome, {kill_switch_of(invocation_.config), policy().kill_switch}),
+            controller_, deadline);
     record_.phases["annotate"] = system::now() - began;
     record_.action = name(acted.action);
     record_.action_result = acted.result;
@@ -344,7 +343,7 @@ class Check {
         acted.said, [&](const std::string& line) { return line.find(acted.result) != std::string::npos; });
     if (!told && acted.result != "done" && acted.result != kEnded)
       log_.error(fmt::format("{}: {}", record_.action, acted.result));
-    if (acted.early && !help_to_start(*acted.early, controller))
+    if (acted.early && !help_to_start(*acted.early, controller_))
       log_.error("no helper could be started: the job waits Slurm's two minutes");
   }
 
@@ -362,7 +361,8 @@ class Check {
   Claim claim_;
   system::Descriptor listener_;
   Circumstances known_;
-  bool quiet_ = false;  ///< nobody asked, and nothing was measured
+  Controller controller_{slurm_conf(), slurm_path()};  // its calls are those of the whole check
+  bool quiet_ = false;                                 ///< nobody asked, and nothing was measured
   bool cannot_write_ = false;
   std::string not_ours_;  // why the run directory is not this node's: then nothing is written there
 };
