@@ -36,8 +36,6 @@ struct Running {
 /// Whether other nodes use it as their run directory, or may (collect_folder.cpp).
 void look_for_other_nodes(FolderFacts& facts, const std::string& node);
 [[nodiscard]] PortFacts look_at_ports(const Policy& policy);
-/// The first of the folders that has the module, or the site's.
-[[nodiscard]] std::string module_directory_of(const Policy& policy, const std::vector<std::string>& folders);
 
 /// In a child: uid, shell, other accounts of the same uid.
 [[nodiscard]] Result<Json> ask_account(const std::string& name);

@@ -22,6 +22,7 @@
 #include "doctor/question.h"
 #include "doctor/words.h"
 #include "policy/show.h"
+#include "prolog/premises.h"
 #include "system/loop.h"
 #include "system/process.h"
 
@@ -63,7 +64,6 @@ class Examination {
   int run() {
     config_ = look_at_config(order_.config, site_);
     policy_ = site_ ? site_->defaults : Policy{};
-    if (site_) config_.without_effect = without_effect(*site_);  // of its rules, too
     answers_ = ask_first();
     find_out_slurm();
     network_ = ask_about_network();
@@ -92,7 +92,7 @@ class Examination {
     ask_slurm(kAliases, "scontrol", {"show", "aliases", host_name()}, false);
     ask_slurm(kHelp, "sbatch", {"--help"}, true);
     const std::string user = policy_.probe_user;
-    const std::string folder = module_directory_of(policy_, order_.module_directories);
+    const std::string folder = prolog::module_directory_of(policy_, order_.module_directories);
     questions.ask(kAccount, kPatience, [=] { return ask_account(user); });
     questions.ask(kModule, kPatience, [=, this] { return load_module_as(user, policy_.fabric, folder); });
     questions.ask(kCredential, kPatience, [=, this] { return seal_and_open_as(user, policy_); });
@@ -221,7 +221,7 @@ class Examination {
     const auto called = [&](const Json& uid) {
       return uid == account.uid && !account.missing ? account.name : "uid " + uid.dump();
     };
-    const std::string folder = module_directory_of(policy_, order_.module_directories);
+    const std::string folder = prolog::module_directory_of(policy_, order_.module_directories);
     const std::string file = folder + "/netcheck-fabric-" + policy_.fabric + ".so";
     ModuleFacts module{.name = policy_.fabric, .file = look_at(file), .folder = look_at(folder)};
     if (const auto& loaded = answers_.at(kModule); loaded)
