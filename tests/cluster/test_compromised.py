@@ -46,7 +46,7 @@ LIE
 
 LIES = {
     "a GiB": ("for _ in range(1024): say(bytes(1 << 20))", "larger than 16 MiB"),
-    "NaN": (r"""say(re.sub(r'("done": ?\[)[0-9]+', r'\1NaN', text))""", "report"),
+    "NaN": (r"""say(re.sub(r'("done": ?\[)[0-9]+', r'\1NaN', text))""", "it is no JSON"),
     "nodes of others": ("""say(text.replace('"n2"', '"n4"'))""", "the report's nodes are not this job's"),
     "a fail as a pass": ("""say(re.sub('("claimed": ?)"fail"', r'\\1"pass"', text))""", "its samples do not support 'pass'"),
 }
