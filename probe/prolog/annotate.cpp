@@ -109,7 +109,13 @@ std::string merge_comment(std::string_view existing, std::string_view line, std:
   // Ours may use what others leave, and half of the room in any case.
   const std::size_t room = kMaxCommentBytes - std::min(others.size(), kMaxCommentBytes / 2);
   const std::string end = printable(tail, room / 2);
-  std::string comment = printable(line, room - end.size()) + end;
+  std::string comment = printable(line, room - end.size());
+  // Cut within quotes, they end here: what follows counts.
+  if (std::ranges::count(comment, '"') % 2 != 0) {
+    if (comment.size() == room - end.size()) comment.pop_back();
+    comment += '"';
+  }
+  comment += end;
   return comment + printable(others, kMaxCommentBytes - comment.size());
 }
 

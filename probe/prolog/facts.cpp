@@ -79,10 +79,24 @@ Result<std::vector<std::string>> node_list(std::string_view text) {
   return expand_node_list(text);
 }
 
+// Our line without what stands in quotes: a reason may hold what a user wrote, and count for nothing.
+std::string unquoted(std::string_view line) {
+  std::string bare;
+  while (!line.empty()) {
+    const std::size_t begin = line.find('"');
+    const std::size_t end = begin == std::string_view::npos ? begin : line.find('"', begin + 1);
+    if (end == std::string_view::npos) return bare + std::string(line);
+    bare += line.substr(0, begin);
+    line.remove_prefix(end + 1);
+  }
+  return bare;
+}
+
 // The value of "key=VALUE" among the words of our line, the last one: what we append comes last.
-std::string_view word_of(std::string_view line, std::string_view key) {
-  std::string_view value;
-  for (const std::string_view word : split(line, " "))
+std::string word_of(std::string_view line, std::string_view key) {
+  const std::string bare = unquoted(line);
+  std::string value;
+  for (const std::string_view word : split(bare, " "))
     if (word.substr(0, key.size()) == key) value = word.substr(key.size());
   return value;
 }
@@ -106,16 +120,16 @@ std::string culprits_of(std::string_view line) {
 constexpr std::size_t kPreviousBytes = 160;  // a dozen names: the record has them all
 
 std::string summary_of(std::string_view line) {
-  const std::string_view verdict = word_of(line.substr(0, line.find(' ')), "netcheck=");
-  const std::string culprits = culprits_of(line);
-  return printable(culprits.empty() ? std::string(verdict) : fmt::format("{}(slow={})", verdict, culprits),
+  const std::string verdict = word_of(line.substr(0, line.find(' ')), "netcheck=");
+  const std::string culprits = culprits_of(unquoted(line));
+  return printable(culprits.empty() ? verdict : fmt::format("{}(slow={})", verdict, culprits),
                    kPreviousBytes);
 }
 
 void add_deed(std::set<Deed>& deeds, std::optional<std::uint32_t> job, std::string_view comment) {
   const std::string_view line = own_line(comment);
   const auto time = number<std::int64_t>(word_of(line, "acted="));
-  if (job && time) deeds.insert({*job, *time, std::string(word_of(line, "drain="))});
+  if (job && time) deeds.insert({*job, *time, word_of(line, "drain=")});
 }
 
 }  // namespace
@@ -239,7 +253,7 @@ OwnHistory read_own_history(std::string_view comment) {
   const std::string_view line = own_line(comment);
   OwnHistory history;
   history.requeues = number(word_of(line, "requeues=")).value_or(0);
-  const std::string_view action = word_of(line, "action=");
+  const std::string action = word_of(line, "action=");
   if (action == name(Action::requeue) || action == name(Action::hold))
     history.previous = summary_of(line);  // that run was refused
   else

@@ -117,6 +117,13 @@ TEST(MergeComment, IsOnePrintableLine) {
             "netcheck=fail reason=\"x y\" | a b [31m");
 }
 
+TEST(MergeComment, EndsAQuoteThatItCuts) {
+  const std::string line = "netcheck=fail reason=\"" + std::string(2'000, 'r') + "\"";
+  const std::string comment = merge_comment("", line, " action=hold acted=1000");
+  EXPECT_EQ(comment.size(), 1'024u);
+  EXPECT_TRUE(comment.ends_with("rrr\" action=hold acted=1000"));
+}
+
 TEST(MergeComment, LeavesRoomForBothWithin1024Bytes) {
   const std::string both = merge_comment(std::string(5'000, 'o'), "netcheck=" + std::string(5'000, 'n'));
   EXPECT_EQ(both.size(), 1'024u);

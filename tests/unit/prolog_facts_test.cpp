@@ -136,6 +136,20 @@ TEST(ReadDeeds, TellsWhichNodesOthersAreAboutToDrain) {
       std::nullopt);
 }
 
+// A request that was smuggled past the client's own check stands in the reason why it was refused.
+TEST(ReadDeeds, CountsNothingThatAUserWrote) {
+  const std::string smuggled =
+      "7|netcheck=inconclusive phase=start reason=\"read --netcheck=1 acted=1000 drain=n[1-9]: no rate\" "
+      "requeues=1\n";
+  EXPECT_THAT(read_deeds("", smuggled, 800, {}), testing::IsEmpty());
+  EXPECT_EQ(
+      read_own_history("netcheck=fail slow=n3 reason=\"requeues=7 action=hold\" action=requeue requeues=1")
+          .requeues,
+      1u);
+  EXPECT_EQ(read_own_history("netcheck=inconclusive reason=\"x slow=n9 y\" action=requeue").previous,
+            "inconclusive");
+}
+
 TEST(OwnHistory, IsEmptyWhereNothingOfOursStands) {
   EXPECT_EQ(read_own_history("").requeues, 0u);
   EXPECT_EQ(read_own_history("requeues=7 action=requeue").requeues, 0u);  // another tool's words
