@@ -128,7 +128,8 @@ std::string summary_of(std::string_view line) {
 
 void add_deed(std::set<Deed>& deeds, std::optional<std::uint32_t> job, std::string_view comment) {
   const std::string_view line = own_line(comment);
-  const auto time = number<std::int64_t>(word_of(line, "acted="));
+  const std::string acted = word_of(line, "acted=");
+  const auto time = number<std::int64_t>(acted);
   if (job && time) deeds.insert({*job, *time, word_of(line, "drain=")});
 }
 
@@ -252,7 +253,8 @@ std::optional<std::vector<std::string>> drains_announced(const std::vector<Deed>
 OwnHistory read_own_history(std::string_view comment) {
   const std::string_view line = own_line(comment);
   OwnHistory history;
-  history.requeues = number(word_of(line, "requeues=")).value_or(0);
+  const std::string requeues = word_of(line, "requeues=");
+  history.requeues = number(requeues).value_or(0);
   const std::string action = word_of(line, "action=");
   if (action == name(Action::requeue) || action == name(Action::hold))
     history.previous = summary_of(line);  // that run was refused
