@@ -38,6 +38,10 @@ def drained_by_us(cluster):
     return {node for node in NODES if " netcheck: " in reason(cluster, node)}
 
 
+# What a line says where processes that measured did not get the CPU for it.
+UNCLEAR = "netcheck=(fail .*( noisy=yes|no node stands out)|inconclusive .*kept from running)"
+
+
 def blamed(cluster, submit, want=r" slow=n3\(", tasks=1, tries=8):
     """A job of `submit()`, after the first run of each of its tasks, with what is wanted in the line of each. On a machine with too
     little CPU the figures may jump about: nobody can be told from the others, or is drained. Then that is what is looked at, and
@@ -49,7 +53,7 @@ def blamed(cluster, submit, want=r" slow=n3\(", tasks=1, tries=8):
         unclear = [row["AdminComment"] for row in rows if not re.search(want, row["AdminComment"])]
         if not unclear:
             return job
-        assert all(re.match("netcheck=fail .*( noisy=yes|no node stands out)", line) for line in unclear), unclear
+        assert all(re.match(UNCLEAR, line) for line in unclear), unclear
         assert drained_by_us(cluster) == before
         cluster.exec("ctl", "scancel", "--user", "alice", check=False)
         until(lambda: set(cluster.node_states().values()) <= {"idle", "drain"}, "the same nodes to be there", cluster)

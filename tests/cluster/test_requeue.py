@@ -43,7 +43,7 @@ def test_a_preemption_does_not_count_as_a_requeue_of_ours(urgent):
     def preempted():
         """A job that has passed, has been sent back by a more urgent one, and now meets a slow node."""
         urgent.script("shape", "n3", "off")
-        first_alone = "test ${SLURM_RESTART_COUNT:-0} = 0 && sleep 300"
+        first_alone = "test ${SLURM_RESTART_COUNT:-0} != 0 || sleep 300"
         job = urgent.sbatch("--netcheck", "--requeue", nodes=3, script=first_alone)
         job.wait_text("netcheck=pass")
         urgent.script("shape", "n3", "100mbit", "--tx")
