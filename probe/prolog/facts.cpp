@@ -92,10 +92,10 @@ std::string unquoted(std::string_view line) {
   return bare;
 }
 
-// The value of "key=VALUE" among the words of our line, the last one: what we append comes last.
-std::string word_of(std::string_view line, std::string_view key) {
-  const std::string bare = unquoted(line);
-  std::string value;
+// The value of "key=VALUE" among the words of our line, the last one: what we append comes last. `bare`:
+// without quotes.
+std::string_view word_of(std::string_view bare, std::string_view key) {
+  std::string_view value;
   for (const std::string_view word : split(bare, " "))
     if (word.substr(0, key.size()) == key) value = word.substr(key.size());
   return value;
@@ -119,18 +119,17 @@ std::string culprits_of(std::string_view line) {
 
 constexpr std::size_t kPreviousBytes = 160;  // a dozen names: the record has them all
 
-std::string summary_of(std::string_view line) {
-  const std::string verdict = word_of(line.substr(0, line.find(' ')), "netcheck=");
-  const std::string culprits = culprits_of(unquoted(line));
-  return printable(culprits.empty() ? verdict : fmt::format("{}(slow={})", verdict, culprits),
+std::string summary_of(std::string_view bare) {
+  const std::string_view verdict = word_of(bare.substr(0, bare.find(' ')), "netcheck=");
+  const std::string culprits = culprits_of(bare);
+  return printable(culprits.empty() ? std::string(verdict) : fmt::format("{}(slow={})", verdict, culprits),
                    kPreviousBytes);
 }
 
 void add_deed(std::set<Deed>& deeds, std::optional<std::uint32_t> job, std::string_view comment) {
-  const std::string_view line = own_line(comment);
-  const std::string acted = word_of(line, "acted=");
-  const auto time = number<std::int64_t>(acted);
-  if (job && time) deeds.insert({*job, *time, word_of(line, "drain=")});
+  const std::string bare = unquoted(own_line(comment));
+  const auto time = number<std::int64_t>(word_of(bare, "acted="));
+  if (job && time) deeds.insert({*job, *time, std::string(word_of(bare, "drain="))});
 }
 
 }  // namespace
@@ -251,15 +250,14 @@ std::optional<std::vector<std::string>> drains_announced(const std::vector<Deed>
 }
 
 OwnHistory read_own_history(std::string_view comment) {
-  const std::string_view line = own_line(comment);
+  const std::string bare = unquoted(own_line(comment));
   OwnHistory history;
-  const std::string requeues = word_of(line, "requeues=");
-  history.requeues = number(requeues).value_or(0);
-  const std::string action = word_of(line, "action=");
+  history.requeues = number(word_of(bare, "requeues=")).value_or(0);
+  const std::string_view action = word_of(bare, "action=");
   if (action == name(Action::requeue) || action == name(Action::hold))
-    history.previous = summary_of(line);  // that run was refused
+    history.previous = summary_of(bare);  // that run was refused
   else
-    history.previous = printable(word_of(line, "prev="), kPreviousBytes + 8);
+    history.previous = printable(word_of(bare, "prev="), kPreviousBytes + 8);
   return history;
 }
 
