@@ -49,11 +49,12 @@ struct Blame {
   bool oversubscribed = false;    ///< slow pairs are fine alone: uplinks or path collisions
   /// Some way was below the bar, whether or not anybody could be named: a slow gate is no single moment.
   bool found = false;
-  bool dead = false;        ///< a way carried nothing whenever it was tried, and others did
-  bool silent = false;      ///< of several ways none carried anything: nothing to compare with
-  std::string explanation;  ///< one clause for the line: "n1→n2 slow: n1's transmit or n2's receive"
-  Rate median;              ///< of all edges, concurrent
-  Rate threshold;           ///< τ that was applied to an edge
+  bool dead = false;           ///< a way carried nothing whenever it was tried, and others did
+  bool dead_for_sure = false;  ///< seen twice: on one way, or on two of one node
+  bool silent = false;         ///< of several ways none carried anything: nothing to compare with
+  std::string explanation;     ///< one clause for the line: "n1→n2 slow: n1's transmit or n2's receive"
+  Rate median;                 ///< of all edges, concurrent
+  Rate threshold;              ///< τ that was applied to an edge
   /// Slow for good, by measurements of its own: a node with two partners, or most of the fabric.
   [[nodiscard]] bool proves() const;
 };

@@ -27,12 +27,10 @@ Rate over(double bytes, Ns time) {
   return time > Ns::zero() ? rate_of(bytes, time) : Rate{};
 }
 
-/// Both ends' processes, over the span of the figure.
+/// Both ends' processes, over the span of the figure. Who says nothing at all may not have run at all.
 double running(const Sample* sender, const Sample* receiver, Ns span) {
-  std::vector<Sample> ends;
-  for (const Sample* end : {sender, receiver})
-    if (end != nullptr) ends.push_back(*end);
-  return part_running(ends, span);
+  if (sender == nullptr || receiver == nullptr) return 0;
+  return part_running({*sender, *receiver}, span);
 }
 
 /// One edge by its receiver's sample.
@@ -66,7 +64,8 @@ EdgeFigure read_edge(const Reading& reading, const Edge& edge, const Done& done,
     figure.rate = over(static_cast<double>(received), waited);
     return figure;
   }
-  if (known.anything) figure.rate = Rate{0};
+  // Nothing came; but no process that hardly ran could have sent or taken anything.
+  if (known.anything && figure.running > 0) figure.rate = Rate{0};
   return figure;
 }
 

@@ -177,8 +177,13 @@ bool GateSize::lasting() const {
   return timed >= kLasting;
 }
 
+const GateSize* Gate::first(int partition) const {
+  if (partition == 0) return best();
+  return second ? &*second : nullptr;
+}
+
 const GateSize* Gate::figure(int partition) const {
-  const GateSize* figure = partition == 0 ? best() : second ? &*second : nullptr;
+  const GateSize* figure = first(partition);
   const auto found = again.find(partition);
   if (figure == nullptr || found == again.end()) return figure;
   for (const GateSize& size : found->second.sizes)
@@ -368,8 +373,13 @@ std::optional<int> doubtful(const Plan& plan, const Gate& gate) {
 }
 
 bool failed_twice(const Plan& plan, const Gate& gate) {
+  const auto proven = [&](const GateSize* size) {
+    return size != nullptr && surely_too_slow(plan, size->figures);
+  };
   return std::ranges::any_of(gate.again, [&](const auto& one) {
-    return !one.second.vain && below(plan, gate.figure(one.first)) && !size_again(plan, gate, one.first);
+    const auto& [partition, again] = one;
+    return !again.vain && proven(gate.first(partition)) && proven(gate.figure(partition)) &&
+           !size_again(plan, gate, partition);
   });
 }
 

@@ -149,10 +149,15 @@ std::string fail_reason(const Evidence& evidence) {
   return printable(evidence.blame.explanation, kReasonBytes);
 }
 
+/// A way that carries nothing: seen twice, or after a gate that waited for bytes in vain, too.
+bool dead(const Evidence& evidence) {
+  return evidence.blame.dead_for_sure || (evidence.blame.dead && evidence.gate.state == GateState::stalled);
+}
+
 std::optional<Fail> proven_fail(const Evidence& evidence) {
   if (auto wrong = corrupt(evidence.plan, evidence.history))
     return Fail{.figures = evidence.figures, .blame = {}, .reason = printable(*wrong, kReasonBytes)};
-  if (evidence.blame.dead)
+  if (dead(evidence))
     return Fail{
         .figures = std::nullopt, .blame = evidence.blame, .reason = fail_reason(evidence), .dead = true};
   if ((below(evidence) && !excused(evidence) && twice(evidence)) || below_by_capacity(evidence))
@@ -290,9 +295,9 @@ std::optional<Figures> figures_of(const Plan& plan, const History& history) {
 Verdict decide(const Plan& plan, const History& history) {
   if (!history.missing.empty()) return missing_nodes(plan, history);
   if (history.refusal)
-    return Inconclusive{.phase = Phase::rendezvous,
+    return Inconclusive{.phase = history.refusal->phase,
                         .missing = {},
-                        .reason = printable(*history.refusal, kReasonBytes),
+                        .reason = printable(history.refusal->why, kReasonBytes),
                         .figures = {}};
   if (plan.nodes.size() == 1)
     return Inconclusive{
@@ -307,6 +312,8 @@ Verdict decide(const Plan& plan, const History& history) {
   if (auto fail = proven_fail(evidence)) return *fail;
   if (evidence.gate.state == GateState::ended && evidence.blame.silent)
     return inconclusive(evidence, Phase::blame, evidence.blame.explanation);
+  if (evidence.blame.dead)
+    return inconclusive(evidence, Phase::blame, "a way carried nothing, once, and was not tried again");
   // What broke after the gate had ended takes nothing from its figure.
   if (passed(evidence) && evidence.gate.state == GateState::ended) return pass(evidence);
   if (auto broke = broken_step(evidence)) return *broke;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "judge/gate.h"
 #include "judge/pairs.h"
 #include "judge_model.h"
 
@@ -107,6 +108,28 @@ TEST(KeptFromRunning, ExcusesAPairUnderMinPerPair) {
   ASSERT_TRUE(short_way(plan, twice));
   const std::vector<EdgeFigure> kept = {edge(0, 1, 0.7e9, 0.7), edge(1, 0, 1e9), edge(0, 1, 0.7e9, 0.7)};
   EXPECT_FALSE(short_way(plan, kept));
+}
+
+TEST(KeptFromRunning, AGateThatWasKeptIsNoFirstSighting) {
+  // Below once while n1 was kept, the rounds clean; below once more in a slow moment of the network.
+  const Plan plan = asking(4);
+  auto played = model::play(plan, {.runs = {{1, 0.7}}});
+  History history = played.history;
+  std::size_t step = 0;
+  for (Done& done : history.done) {
+    const auto* measure = std::get_if<Measure>(&done.step);
+    const bool rounds = measure != nullptr && measure->phase == Phase::blame;
+    if (rounds) break;
+    ++step;
+  }
+  history.done.resize(step);
+  ASSERT_TRUE(too_slow(plan, *figures_of(plan, history)));
+  model::Network later;
+  for (std::size_t i = 4; i < 40; ++i)
+    later.moments[i] = 0.75;  // from the second sighting on; counted from the first step that is played
+  const auto after = model::Player(plan, later, history).play();
+  const Verdict verdict = decide(plan, after.history);
+  EXPECT_NE(name(verdict), "fail") << line(verdict, plan, after.elapsed);
 }
 
 }  // namespace

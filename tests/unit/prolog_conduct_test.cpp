@@ -74,7 +74,7 @@ TEST_F(Supervise, LooksAtSharingBeforeItAsksWhetherTheNodeIsBusy) {
        "case \"$*\" in *TimeLimit*) printf '%-24s%-24s%-24s\\n' $JOB 1:00:00 OK ;; *)"
        " printf '%-20s%-20s%-20s%-20s%-20s%-20s%s\\n' $JOB $JOB N/A N/A N/A 1 '' ;; esac");
   session::Report report = report_of(true);
-  report.history.refusal = "what a probe says";
+  report.history.refusal = judge::Refusal{judge::Phase::rendezvous, "what a probe says"};
   reports(session::to_json(report).dump());
   expect_clean(run("n1"));
   EXPECT_THAT(line(), testing::StartsWith("netcheck=inconclusive phase=start nodes=2 time="));

@@ -210,7 +210,7 @@ void Course::finish_operation() {
   if (plan_.credits) give_credits(operations_);
   began_ = false;
   if (++operations_ == plan_.warmup && plan_.gate.empty()) pass_barrier();
-  if (operations_ == plan_.warmup + plan_.iterations) kept_ = pulse_.kept() - kept_at_barrier_;
+  if (operations_ == plan_.warmup + plan_.iterations) kept_at_end_ = pulse_.kept();
 }
 
 void Course::pass_barrier() {
@@ -219,7 +219,11 @@ void Course::pass_barrier() {
 }
 
 Ns Course::kept() const {
-  return kept_ ? *kept_ : pulse_.kept() - kept_at_start_;
+  return kept_at_end_ ? *kept_at_end_ - kept_at_barrier_ : kept_in_all();
+}
+
+Ns Course::kept_in_all() const {
+  return (kept_at_end_ ? *kept_at_end_ : pulse_.kept()) - kept_at_start_;
 }
 
 // --- credits ----------------------------------------------------------------------------------------------

@@ -73,9 +73,11 @@ class Course : public Poster {
 
   [[nodiscard]] const std::vector<Ns>& done() const { return done_; }
   [[nodiscard]] std::uint64_t received() const { return received_; }
-  /// How long this process was kept from running: between barrier and last operation; before that is over, since
-  /// the course began.
+  /// How long this process was kept from running: between barrier and last operation; before that is over,
+  /// since the course began.
   [[nodiscard]] Ns kept() const;
+  /// The same from the start of the course to its end.
+  [[nodiscard]] Ns kept_in_all() const;
 
   void completed(Post& post, ucs_status_t status, std::size_t bytes) override;
 
@@ -132,7 +134,7 @@ class Course : public Poster {
   bool began_ = false;  // the operation that begins at current_ has its credits asked for
   Time started_{};
   Ns kept_at_start_{}, kept_at_barrier_{};
-  std::optional<Ns> kept_;  // once it is over
+  std::optional<Ns> kept_at_end_;
   std::vector<Ns> done_;
   std::uint64_t received_ = 0;
   std::optional<Breakdown> breakdown_;
