@@ -67,11 +67,13 @@ def test_a_controller_and_login_node_on_which_all_is_well(cluster):
     assert "fabric module" not in {line["what"] for line in report.whole["findings"]}
 
 
-def test_people_read_a_line_for_each_and_the_settings(cluster):
+def test_people_read_a_line_for_each_and_the_settings_if_they_ask(cluster):
     text = cluster.exec("n1", PROGRAM, "doctor").stdout
-    assert "\nok      munge " in text
+    assert "\nok      munge " in text and "netcheck doctor --settings" in text
     assert "\x1b" not in text  # no terminal, no colour
-    assert f'min = "{MIN}" ' in text
+    setting = f'min = "{MIN}" '
+    assert setting not in text
+    assert setting in cluster.exec("n1", PROGRAM, "doctor", "--settings").stdout
 
 
 def test_an_ordinary_user_is_told_what_only_root_may_see(cluster):
