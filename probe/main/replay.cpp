@@ -8,6 +8,7 @@
 
 #include "contract/wire.h"
 #include "judge/verdict.h"
+#include "prolog/record.h"
 #include "session/report.h"
 
 namespace netcheck {
@@ -49,6 +50,11 @@ Result<Judged> judge_again(const std::string& path) {
   if (!value) return tl::unexpected(value.error());
   try {
     const Fields record(*value, "record");
+    if (const auto schema = record.u32("schema"); schema != prolog::kRecordSchema)
+      return fail(
+          "replay", path,
+          fmt::format("it is of schema {}, and this netcheck reads {}", schema, prolog::kRecordSchema),
+          "use the netcheck of the version that wrote it");
     if (!record.flag("leader"))
       return fail(
           "replay", path, fmt::format("it is that of {}", record.text("node", kMaxNode)),

@@ -24,7 +24,8 @@ inline constexpr std::uint64_t kMaxRecordBytes = 64u << 20;
 /// ways into a check lie in one prolog, where nobody waits this long.
 inline constexpr std::int64_t kSameRunSeconds = 3'600;
 /// Of the "schema" key: raised when a reader of older records would misread newer ones.
-inline constexpr int kRecordSchema = 1;
+/// 2: samples say how long their process was kept from running; a refusal has its phase.
+inline constexpr int kRecordSchema = 2;
 
 struct Record {
   Job job;
