@@ -45,13 +45,20 @@ int tell(const SiteAnswer& answer) {
 }  // namespace
 
 extern "C" {
-/// Non-zero refuses the command. Slurm gives NULL, "" or "(null)" for an option without value. In a step the
-/// job runs already: nothing is refused there, whatever was smuggled past the client.
+/// Non-zero refuses the command. Slurm gives NULL for an option without value, "(null)" or "" for one that it
+/// hands on to a step. In a step the job runs already: nothing is refused there, whatever was smuggled past
+/// the client.
 static int on_option(int /*value*/, const char* argument, int remote) {
   try {
     if (remote != 0) return 0;
     ++seen().times_called;
     const std::string spec = argument == nullptr ? "" : argument;
+    // Without a value Slurm gives NULL here. "--netcheck=$MIN" with MIN empty is no wish for the site's
+    // settings; in a job only the option that it was submitted with comes by, which is no slip of anybody's.
+    if (seen().site && argument != nullptr && spec.empty()) {
+      slurm_error("netcheck: --netcheck=: no value after the '=' (%s)", kRequestExample);
+      return -1;
+    }
     const auto request = parse_request(spec);
     if (request) return seen().site && *request != Request{} ? tell(ask_site(*seen().site, spec)) : 0;
     const Error& error = request.error();

@@ -221,7 +221,9 @@ Bytes Fields::bytes(std::string_view key, std::size_t max_bytes) const {
 }
 
 Ns Fields::duration(std::string_view key) const {
-  return Ns{static_cast<std::int64_t>(count(key, INT64_MAX))};
+  // 73 years: added to a time, or to each other, they stay in range.
+  constexpr std::uint64_t kLongest = INT64_MAX / 4;
+  return Ns{static_cast<std::int64_t>(count(key, kLongest))};
 }
 
 const Json& Fields::array(std::string_view key, std::size_t max_size) const {

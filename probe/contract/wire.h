@@ -34,7 +34,7 @@ class Fields {
   [[nodiscard]] std::string text(std::string_view key,
                                  std::size_t max_bytes) const;  ///< valid UTF-8 ≤ max_bytes
   [[nodiscard]] Bytes bytes(std::string_view key, std::size_t max_bytes) const;  ///< CBOR byte string
-  [[nodiscard]] Ns duration(std::string_view key) const;                         ///< int64 nanoseconds ≥ 0
+  [[nodiscard]] Ns duration(std::string_view key) const;  ///< nanoseconds ≥ 0, ≤ 73 years
   [[nodiscard]] const Json& array(std::string_view key, std::size_t max_size) const;
   [[nodiscard]] const Json& object(std::string_view key) const;
   [[nodiscard]] bool has(std::string_view key) const;

@@ -33,9 +33,9 @@ struct Running {
 
 [[nodiscard]] ConfigFacts look_at_config(const std::string& path, std::optional<Site>& site);
 [[nodiscard]] FolderFacts look_at_folder(const std::string& what, const std::string& path);
+/// Whether other nodes use it as their run directory, or may (collect_folder.cpp).
+void look_for_other_nodes(FolderFacts& facts, const std::string& node);
 [[nodiscard]] PortFacts look_at_ports(const Policy& policy);
-/// The first of the folders that has the module, or the site's.
-[[nodiscard]] std::string module_directory_of(const Policy& policy, const std::vector<std::string>& folders);
 
 /// In a child: uid, shell, other accounts of the same uid.
 [[nodiscard]] Result<Json> ask_account(const std::string& name);
@@ -62,7 +62,7 @@ struct Running {
 /// plugstack.conf as Slurm here reads it. `config` may be empty.
 [[nodiscard]] std::string plugstack_file(const SlurmConfig& config);
 [[nodiscard]] Plugstack read_plugstack(const std::string& path);
-/// The plugin's file and program, and whether slurmd has it.
+/// The plugin's file and program, and whether slurmd has it; the Prolog script that calls netcheck.
 void look_at_plugin(PluginFacts& facts, const SlurmConfig& config);
 
 // --- the network (collect_network.cpp) ---

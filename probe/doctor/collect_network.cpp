@@ -89,7 +89,7 @@ Result<Json> look_up(const std::string& name) {
   addrinfo* found = nullptr;
   const int rc = ::getaddrinfo(name.c_str(), nullptr, &hints, &found);
   if (rc != 0)
-    return fail("look up", printable(name), rc == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(rc));
+    return fail(kLookUp, printable(name), rc == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(rc));
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
   Json numbers = Json::array();
   for (const int family : {AF_INET, AF_INET6}) {

@@ -27,7 +27,7 @@ namespace netcheck::doctor {
 
 namespace {
 
-constexpr std::size_t kMaxFile = 1U << 20;            // as prolog/supervisor.cpp: an exception for every node
+constexpr std::size_t kMaxFile = 1U << 20;            // as prolog/premises.cpp: an exception for every node
 constexpr Ns kKeyLifetime = std::chrono::minutes(5);  // as session/probe.cpp
 constexpr std::size_t kMaxShell = 1'024, kMaxAccount = 256, kMaxSame = 64;
 constexpr std::uint32_t kUnprivilegedStart = 1'024;  // where the kernel has no sysctl for it (before 4.11)
@@ -105,7 +105,7 @@ ConfigFacts look_at_config(const std::string& path, std::optional<Site>& site) {
   if (site && !site->defaults.kill_switch.empty()) switches.push_back(site->defaults.kill_switch);
   for (const std::string& file : switches)
     if (look_at(file, false).there) facts.switches.push_back(file);
-  if (site) facts.without_effect = without_effect(site->defaults);
+  if (site) facts.without_effect = without_effect(*site);
   return facts;
 }
 
@@ -125,16 +125,6 @@ PortFacts look_at_ports(const Policy& policy) {
   std::ifstream start("/proc/sys/net/ipv4/ip_unprivileged_port_start");
   if (!(start >> facts.least_unprivileged)) facts.least_unprivileged = kUnprivilegedStart;
   return facts;
-}
-
-std::string module_directory_of(const Policy& policy, const std::vector<std::string>& folders) {
-  if (!policy.module_directory.empty()) return policy.module_directory;
-  std::string folder;
-  for (const std::string& place : folders) {
-    folder = place;
-    if (look_at(place + "/netcheck-fabric-" + policy.fabric + ".so").there) break;
-  }
-  return folder;
 }
 
 Result<Json> ask_account(const std::string& name) {
@@ -189,7 +179,8 @@ Result<void> become(const std::string& account) {
 Result<Json> load_module_as(const std::string& account, const std::string& name, const std::string& folder) {
   if (auto done = become(account); !done) return tl::unexpected(done.error());
   static fabric::Sink nobody = [](const fabric::Event&) {};  // must outlive the module's threads
-  auto module = fabric::load_module(name, folder, nobody);
+  static fabric::Pulse pulse;
+  auto module = fabric::load_module(name, folder, nobody, pulse);
   if (!module) return tl::unexpected(module.error());
   static_cast<void>(module->release());  // fabrics leave threads behind; this process ends anyhow
   return Json(::geteuid());

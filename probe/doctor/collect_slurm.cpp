@@ -86,6 +86,26 @@ Result<PluginFile> read_plugin(const std::string& path) {
   return read_plugin_file(text, path);
 }
 
+// Prolog=, or, where there may be several (from 23.11 on), Prolog[0]= and so on.
+std::vector<std::string> prologs(const SlurmConfig& config) {
+  std::vector<std::string> patterns;
+  for (const auto& [key, value] : config)
+    if ((key == "Prolog" || key.starts_with("Prolog[")) && !value.empty() && value != "(null)")
+      patterns.push_back(value);
+  return patterns;
+}
+
+std::optional<FileFacts> find_script(const std::vector<std::string>& patterns) {
+  for (const std::string& pattern : patterns)
+    for (const std::string& path : expand(pattern)) {
+      const FileFacts file = look_at(path);
+      if (!file.regular) continue;
+      const auto text = read_file(path);
+      if (text && text->find("netcheck") != std::string::npos) return file;
+    }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string find_program(const std::string& name, const std::string& folder) {
@@ -143,6 +163,9 @@ void look_at_plugin(PluginFacts& facts, const SlurmConfig& config) {
   for (const Running& process : running_processes())
     if (process.command == "slurmd" && !process.elsewhere) slurmds.push_back(process.pid);
   facts.slurmd_runs = !slurmds.empty();
+  const std::vector<std::string> patterns = prologs(config);
+  facts.prolog = fmt::format("{}", fmt::join(patterns, ", "));
+  facts.script = find_script(patterns);
   const PlugstackLine* line = netcheck_line(facts.plugstack);
   if (line == nullptr) return;
   const std::string path = path_of(line->plugin, config);

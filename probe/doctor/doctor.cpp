@@ -22,6 +22,7 @@
 #include "doctor/question.h"
 #include "doctor/words.h"
 #include "policy/show.h"
+#include "prolog/premises.h"
 #include "system/loop.h"
 #include "system/process.h"
 
@@ -91,7 +92,7 @@ class Examination {
     ask_slurm(kAliases, "scontrol", {"show", "aliases", host_name()}, false);
     ask_slurm(kHelp, "sbatch", {"--help"}, true);
     const std::string user = policy_.probe_user;
-    const std::string folder = module_directory_of(policy_, order_.module_directories);
+    const std::string folder = prolog::module_directory_of(policy_, order_.module_directories);
     questions.ask(kAccount, kPatience, [=] { return ask_account(user); });
     questions.ask(kModule, kPatience, [=, this] { return load_module_as(user, policy_.fabric, folder); });
     questions.ask(kCredential, kPatience, [=, this] { return seal_and_open_as(user, policy_); });
@@ -121,7 +122,6 @@ class Examination {
     const bool known = !node_.empty();
     if (!known) node_ = host_name();
     plugin_.config = order_.config;
-    plugin_.run_directory = policy_.run_directory;
     plugin_.slurm = parse_slurm_version(text_of_answer(kVersion));
     if (const Result<Json>* help = answer(kHelp))
       plugin_.help = *help ? Result<std::string>(text_of_answer(kHelp)) : tl::unexpected(help->error());
@@ -190,8 +190,7 @@ class Examination {
       findings_.push_back(asked == nullptr || *asked
                               ? Finding{Level::unseen, "Slurm's settings", "there is no scontrol here to ask",
                                         "have it in the PATH"}
-                              : finding_of(Level::unseen, "Slurm's settings", asked->error()));
-      if (findings_.back().remedy.empty()) findings_.back().remedy = kNoSettings;
+                              : finding_of(Level::unseen, "Slurm's settings", asked->error(), kNoSettings));
       return;
     }
     const Policy most = site_ ? longest(*site_) : policy_;
@@ -208,9 +207,13 @@ class Examination {
     append(findings_, check_ports(look_at_ports(policy_)));
     append(findings_, check_name(name_facts(node_, kOwnName, true)));
     append(findings_, check_interfaces(interface_facts(network_.at(kInterfaces), order_.peer.value_or(""))));
-    append(findings_, check_folder(look_at_folder("record folder", policy_.run_directory)));
-    if (!policy_.spool_dir.empty())
-      append(findings_, check_folder(look_at_folder("spool folder", policy_.spool_dir)));
+    FolderFacts records = look_at_folder("record folder", policy_.run_directory);
+    look_for_other_nodes(records, node_);
+    append(findings_, check_folder(records));
+    if (policy_.spool_dir.empty()) return;
+    FolderFacts spool = look_at_folder("spool folder", policy_.spool_dir);
+    spool.spool = true;
+    append(findings_, check_folder(spool));
   }
 
   // What was tried as the probe's account.
@@ -218,7 +221,7 @@ class Examination {
     const auto called = [&](const Json& uid) {
       return uid == account.uid && !account.missing ? account.name : "uid " + uid.dump();
     };
-    const std::string folder = module_directory_of(policy_, order_.module_directories);
+    const std::string folder = prolog::module_directory_of(policy_, order_.module_directories);
     const std::string file = folder + "/netcheck-fabric-" + policy_.fabric + ".so";
     ModuleFacts module{.name = policy_.fabric, .file = look_at(file), .folder = look_at(folder)};
     if (const auto& loaded = answers_.at(kModule); loaded)
@@ -254,6 +257,12 @@ class Examination {
   void print_text() const {
     fmt::print("netcheck {} on {} ({} node), as {}\n\n", NETCHECK_VERSION, printable(node_), role_, whom());
     fmt::print("{}", as_text(findings_, ::isatty(STDOUT_FILENO) == 1));
+    if (!order_.settings) {
+      fmt::print(
+          "\nEvery setting in effect: netcheck doctor --settings; those of a kind of job: netcheck policy\n");
+      std::fflush(stdout);
+      return;
+    }
     fmt::print("\n# Settings in effect, of {}{}\n", printable(order_.config),
                config_.file.there ? "" : " (not there: built-in values)");
     if (!site_) fmt::print("# It is not used, as said above: these are the built-in values.\n");

@@ -16,6 +16,7 @@ struct Order {
   std::vector<std::string> module_directories;  ///< where fabric modules may lie, unless the site says where
   std::optional<std::string> peer;              ///< another node, by its name in Slurm
   bool listen = false;                          ///< waits for the peer's doctor, rather than go there
+  bool settings = false;                        ///< every setting in effect as well; JSON always has them
   bool json = false;
   std::optional<std::string> role;  ///< "compute", "login", "controller"; nullopt: found out
 };

@@ -59,7 +59,7 @@ Finding reach_finding(const PeerFacts& facts, const Reach& reach) {
                     reach.first, reach.last),
         fmt::format("is the node up? Open {} between compute nodes in its firewall and in those on the way",
                     ports)};
-  return {Level::ok, what, fmt::format("{} answers on {}: no firewall between", reach.address, ports), ""};
+  return fine(what, fmt::format("{} answers on {}: no firewall between", reach.address, ports));
 }
 
 }  // namespace
@@ -89,10 +89,9 @@ Findings check_ports(const PortFacts& facts) {
                      facts.least_unprivileged),
          "set first_port and last_port in netcheck.toml below that"});
   if (findings.empty())
-    findings.push_back(
-        {Level::ok, kWhat,
-         fmt::format("{} are free; let firewalls pass them between compute nodes (--peer NODE tries)", range),
-         ""});
+    findings.push_back(fine(
+        kWhat, fmt::format("{} are free; let firewalls pass them between compute nodes (--peer NODE tries)",
+                           range)));
   return findings;
 }
 
@@ -119,25 +118,18 @@ std::vector<std::uint16_t> listening_ports(std::string_view table) {
 }
 
 Findings check_credential(const CredentialFacts& facts) {
-  if (facts.error) {
-    Finding finding = finding_of(Level::fail, facts.kind, *facts.error);
-    if (finding.remedy.empty() && facts.kind == "munge") finding.remedy = "start munged on this node";
-    return {finding};
-  }
-  return {
-      {Level::ok, facts.kind,
-       fmt::format("a credential was sealed and opened as {} in {}", facts.as, format_duration(facts.took)),
-       ""}};
+  if (facts.error)
+    return {finding_of(Level::fail, facts.kind, *facts.error,
+                       facts.kind == "munge" ? "start munged on this node" : "")};
+  return {fine(facts.kind, fmt::format("a credential was sealed and opened as {} in {}", facts.as,
+                                       format_duration(facts.took)))};
 }
 
 Findings check_name(const NameFacts& facts) {
   const std::string what = facts.here ? "own name" : "name of " + facts.node;
   const std::string name =
       facts.address == facts.node ? facts.node : fmt::format("{} (for {})", facts.address, facts.node);
-  const std::string remedy = fmt::format(
-      "give {} an address that other nodes reach, in DNS, in /etc/hosts, or with address or addresses "
-      "in netcheck.toml",
-      facts.address);
+  const std::string remedy = address_remedy(facts.address);
   if (facts.error) {
     Finding finding = finding_of(Level::fail, what, *facts.error);
     finding.remedy = remedy;
@@ -160,14 +152,15 @@ Findings check_name(const NameFacts& facts) {
   };
   if (facts.here && std::ranges::none_of(usable, is_own))
     return {{Level::fail, what, found + ", which is no address of this node", remedy}};
-  return {{Level::ok, what, found, ""}};
+  return {fine(what, found)};
 }
 
 Findings check_interfaces(const InterfaceFacts& facts) {
   constexpr const char* kWhat = "interfaces";
   if (facts.error) {
-    Finding finding = finding_of(Level::fail, kWhat, *facts.error);
-    if (finding.remedy.empty()) finding.remedy = "name them with devices in netcheck.toml";
+    Finding finding = finding_of(Level::fail, kWhat, *facts.error, "name them with devices in netcheck.toml");
+    // They are chosen by the way to the other node: its name is in the way, not a device.
+    if (facts.error->attempted == kLookUp) finding.remedy = address_remedy(facts.error->subject);
     return {finding};
   }
   std::vector<std::string> used, down;
@@ -180,10 +173,8 @@ Findings check_interfaces(const InterfaceFacts& facts) {
     return {{Level::fail, kWhat,
              fmt::format("{} of those that would be used are down", fmt::join(down, ", ")),
              "bring them up, or name others with devices in netcheck.toml"}};
-  return {{Level::ok, kWhat,
-           fmt::format("{} would be measured{}", fmt::join(used, ", "),
-                       facts.towards.empty() ? "" : " between this node and " + facts.towards),
-           ""}};
+  return {fine(kWhat, fmt::format("{} would be measured{}", fmt::join(used, ", "),
+                                  facts.towards.empty() ? "" : " between this node and " + facts.towards))};
 }
 
 Findings check_peer(const PeerFacts& facts) {
@@ -191,10 +182,8 @@ Findings check_peer(const PeerFacts& facts) {
   if (facts.node == facts.self)
     return {{Level::fail, what, "that is this node itself", "name another one with --peer"}};
   if (facts.meeting && facts.meeting->met)
-    return {
-        {Level::ok, what,
-         fmt::format("met, each with proof of who the other is, in {}", format_duration(facts.meeting->took)),
-         ""}};
+    return {fine(what, fmt::format("met, each with proof of who the other is, in {}",
+                                   format_duration(facts.meeting->took)))};
   if (facts.listened && !facts.root)
     return {{Level::unseen, what, "the ports of a check are root's to listen on", "run this as root"}};
   if (facts.meeting && facts.meeting->error) return {finding_of(Level::fail, what, *facts.meeting->error)};
@@ -204,7 +193,8 @@ Findings check_peer(const PeerFacts& facts) {
              hindered.empty() ? fmt::format("run `netcheck doctor --peer {}` on {} while this waits",
                                             facts.self, facts.node)
                               : "mend that, then try again"}};
-  if (!facts.reach) return {{Level::fail, what, "there is no address to reach it at", ""}};
+  if (!facts.reach)
+    return {{Level::fail, what, "there is no address to reach it at", "see the line on its name"}};
   Findings findings{reach_finding(facts, *facts.reach)};
   if (findings.front().level == Level::fail) return findings;
   if (!facts.root)

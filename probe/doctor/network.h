@@ -43,6 +43,8 @@ struct NameFacts {
 };
 [[nodiscard]] Findings check_name(const NameFacts& facts);
 
+/// What was attempted where a name was asked for.
+inline constexpr const char* kLookUp = "look up";
 struct InterfaceFacts {
   std::vector<Nic> nics;
   std::vector<std::string> lanes;  ///< chosen, as UCX names them

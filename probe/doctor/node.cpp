@@ -24,6 +24,26 @@ Finding distrusted(std::string what, const FileFacts& file) {
   return finding_of(Level::fail, std::move(what), *distrust(file));
 }
 
+Findings check_spool(const FolderFacts& facts) {
+  const FileFacts& file = facts.file;
+  const std::string lost = ": records are not kept for good";
+  if (!file.there && !file.why_not.empty())
+    return {{Level::unseen, facts.what, file.path + ": " + file.why_not, "run this as root"}};
+  if (!file.there)
+    return {{Level::warn, facts.what, file.path + " is not there" + lost,
+             "mount it, or make it (install -d -m 0755 -o root " + file.path + ")"}};
+  if (!file.folder)
+    return {{Level::warn, facts.what,
+             file.path + " is no folder, or a symbolic link, which is not followed" + lost,
+             "name the folder itself with spool_dir in netcheck.toml"}};
+  if (distrust(file)) return {finding_of(Level::warn, facts.what, *distrust(file))};
+  if (facts.free_bytes && *facts.free_bytes < kRotated)
+    return {{Level::warn, facts.what,
+             fmt::format("{} MiB are free at {}", *facts.free_bytes / kOneRecord, file.path),
+             "make room on that filesystem: netcheck removes nothing there"}};
+  return {fine(facts.what, file.path + " is there, and root's alone to change")};
+}
+
 }  // namespace
 
 std::optional<Error> distrust(const FileFacts& file) {
@@ -56,8 +76,8 @@ Findings check_config(const ConfigFacts& facts) {
   for (const std::string& line : facts.without_effect)
     findings.push_back({Level::warn, kWhat, line, ""});
   if (!findings.empty()) return findings;
-  if (!facts.file.there) return {{Level::ok, kWhat, "there is no " + path + ": built-in values", ""}};
-  return {{Level::ok, kWhat, path + " is valid, and root's alone to change", ""}};
+  if (!facts.file.there) return {fine(kWhat, "there is no " + path + ": built-in values")};
+  return {fine(kWhat, path + " is valid, and root's alone to change")};
 }
 
 Findings check_account(const AccountFacts& facts) {
@@ -96,11 +116,9 @@ Findings check_account(const AccountFacts& facts) {
          "usermod --shell /usr/sbin/nologin " + facts.name});
   if (findings.empty())
     findings.push_back(
-        {Level::ok, kWhat,
-         fmt::format("{} (uid {}, which must be the same on all nodes), unprivileged, and nothing "
-                     "else runs as it",
-                     facts.name, facts.uid),
-         ""});
+        fine(kWhat, fmt::format("{} (uid {}, which must be the same on all nodes), unprivileged, and nothing "
+                                "else runs as it",
+                                facts.name, facts.uid)));
   return findings;
 }
 
@@ -115,25 +133,35 @@ Findings check_module(const ModuleFacts& facts) {
   for (const FileFacts& place : {facts.folder, facts.file})
     if (distrust(place)) findings.push_back(distrusted(kWhat, place));
   if (!findings.empty()) return findings;
-  if (facts.load) {
-    Finding finding = finding_of(Level::fail, kWhat, *facts.load);
-    if (finding.remedy.empty()) finding.remedy = "install the libraries that it names on this node";
-    return {finding};
-  }
-  return {{Level::ok, kWhat,
-           fmt::format("{} loads as {}, and is root's alone to change", facts.file.path, facts.as), ""}};
+  if (facts.load)
+    return {finding_of(Level::fail, kWhat, *facts.load, "install the libraries that it names on this node")};
+  return {
+      fine(kWhat, fmt::format("{} loads as {}, and is root's alone to change", facts.file.path, facts.as))};
 }
 
 Findings check_folder(const FolderFacts& facts) {
+  if (facts.spool) return check_spool(facts);
   const FileFacts& file = facts.file;
   if (!file.there && !file.why_not.empty())
     return {{Level::unseen, facts.what, file.path + ": " + file.why_not, "run this as root"}};
-  if (!file.there)
-    return {{Level::ok, facts.what, file.path + " is not there yet: the first check makes it", ""}};
+  if (!file.there) return {fine(facts.what, file.path + " is not there yet: the first check makes it")};
   if (!file.folder)
     return {{Level::fail, facts.what, file.path + " is no folder, or a symbolic link, which is not followed",
              "remove it: the first check makes the folder"}};
   if (distrust(file)) return {distrusted(facts.what, file)};
+  constexpr const char* kOwn =
+      "name a folder of each node's own with run_directory in netcheck.toml, best on a tmpfs";
+  if (!facts.other_node.empty())
+    return {
+        {Level::fail, facts.what,
+         fmt::format("{} checks in {}, too: one of the two looks busy, or missing", facts.other_node,
+                     file.path),
+         fmt::format("{}; if this node was once called {}: rm {}/lock", kOwn, facts.other_node, file.path)}};
+  if (!facts.network.empty())
+    return {{Level::warn, facts.what,
+             fmt::format("{} lies on {}: where nodes share it, all but one take no part", file.path,
+                         facts.network),
+             kOwn}};
   if (!facts.free_bytes)
     return {{Level::unseen, facts.what, file.path + ": how much room there is cannot be found out", ""}};
   const std::string room = fmt::format("{} MiB are free at {}", *facts.free_bytes / kOneRecord, file.path);
@@ -141,7 +169,7 @@ Findings check_folder(const FolderFacts& facts) {
     return {{Level::fail, facts.what, room + ": no record can be written", "make room on that filesystem"}};
   if (*facts.free_bytes < kRotated)
     return {{Level::warn, facts.what, room + "; records may take 64", "make room on that filesystem"}};
-  return {{Level::ok, facts.what, room + ", which is root's alone to change", ""}};
+  return {fine(facts.what, room + ", which is root's alone to change")};
 }
 
 Policy longest(const Site& site) {

@@ -59,6 +59,9 @@ struct FolderFacts {
   std::string what;  ///< "record folder", "spool folder"
   FileFacts file;
   std::optional<std::uint64_t> free_bytes;
+  bool spool = false;      ///< of records kept for good: somebody has to make it, and no check hangs on it
+  std::string other_node;  ///< that has checked in it, too; empty: none, or not known
+  std::string network;     ///< what kind of filesystem it is, where nodes may share that: "NFS"; else empty
 };
 [[nodiscard]] Findings check_folder(const FolderFacts& facts);
 

@@ -2,12 +2,12 @@
 #include "doctor/plugin.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
 
-#include "contract/notice.h"
 #include "doctor/words.h"
 
 namespace netcheck::doctor {
@@ -27,23 +27,37 @@ bool is_ours(const PlugstackLine& line) {
   return std::filesystem::path(line.plugin).filename() == kFile;
 }
 
+// A site may have the plugin, the script, or both.
+Findings without_line(const PluginFacts& facts) {
+  if (facts.script)
+    return {fine(
+        "plugstack.conf",
+        fmt::format("no line names {}: the Prolog script alone makes the checks, and users ask in --comment",
+                    kFile))};
+  if (!facts.computes && !facts.prolog.empty())
+    return {
+        {Level::warn, "plugstack.conf",
+         fmt::format("no line names {}: right where compute nodes have the Prolog script alone (Prolog={})",
+                     kFile, facts.prolog),
+         "for --netcheck include netcheck.conf of the installation (share/netcheck/plugstack.conf.d) there"}};
+  if (!facts.plugstack_exists)
+    return {
+        {Level::fail, "plugstack.conf",
+         fmt::format("there is no {}: Slurm knows no --netcheck", facts.plugstack_file),
+         "make it, and include netcheck.conf of the installation (share/netcheck/plugstack.conf.d) there"}};
+  if (!facts.plugstack.unread.empty())
+    return {{Level::unseen, "plugstack.conf",
+             fmt::format("{} cannot be read", facts.plugstack.unread.front()), "run this as root"}};
+  return {
+      {Level::fail, "plugstack.conf",
+       fmt::format("{} has no line that names {}: Slurm knows no --netcheck", facts.plugstack_file, kFile),
+       "include netcheck.conf of the installation (share/netcheck/plugstack.conf.d) there"}};
+}
+
 Findings check_line(const PluginFacts& facts) {
   Findings findings;
   const PlugstackLine* line = netcheck_line(facts.plugstack);
-  if (line == nullptr) {
-    if (!facts.plugstack_exists)
-      return {
-          {Level::fail, "plugstack.conf",
-           fmt::format("there is no {}: Slurm knows no --netcheck", facts.plugstack_file),
-           "make it, and include netcheck.conf of the installation (share/netcheck/plugstack.conf.d) there"}};
-    if (!facts.plugstack.unread.empty())
-      return {{Level::unseen, "plugstack.conf",
-               fmt::format("{} cannot be read", facts.plugstack.unread.front()), "run this as root"}};
-    return {
-        {Level::fail, "plugstack.conf",
-         fmt::format("{} has no line that names {}: Slurm knows no --netcheck", facts.plugstack_file, kFile),
-         "include netcheck.conf of the installation (share/netcheck/plugstack.conf.d) there"}};
-  }
+  if (line == nullptr) return without_line(facts);
   const auto add = [&](Level level, std::string why, std::string remedy) {
     findings.push_back({level, "plugstack.conf", std::move(why), std::move(remedy)});
   };
@@ -57,13 +71,6 @@ Findings check_line(const PluginFacts& facts) {
     add(Level::warn,
         fmt::format("{}: checks read {}, and this is about {}", line->place, config, facts.config),
         fmt::format("look with `netcheck doctor --config {}`", config));
-  if (const std::string folder = line->argument("run_directory").value_or(kRunDirectory);
-      folder != facts.run_directory)
-    add(Level::fail,
-        fmt::format(
-            "{}: the plugin looks for notices in {}, the site's run_directory is {}: users are told nothing",
-            line->place, folder, facts.run_directory),
-        fmt::format("write run_directory={} there", facts.run_directory));
   if (findings.empty()) add(Level::ok, fmt::format("{} names {}", line->place, line->plugin), "");
   return findings;
 }
@@ -85,8 +92,17 @@ Findings check_version(const PluginFacts& facts, const PluginFile& file) {
              fmt::format("it is built for Slurm {}, and {} runs here: Slurm does not load it", text_of(built),
                          text_of(*facts.slurm)),
              "build it against the headers of this Slurm (-DSLURM_INCLUDE_DIR=…)"}};
-  return {{Level::ok, "plugin",
-           fmt::format("built for Slurm {}; {} runs here", text_of(built), text_of(*facts.slurm)), ""}};
+  return {
+      fine("plugin", fmt::format("built for Slurm {}; {} runs here", text_of(built), text_of(*facts.slurm)))};
+}
+
+Findings check_script(const FileFacts& script) {
+  constexpr const char* kWhat = "Prolog script";
+  if (auto wrong = distrust(script)) return {finding_of(Level::fail, kWhat, *wrong)};
+  if (!script.regular || (script.mode & S_IXUSR) == 0)
+    return {{Level::fail, kWhat, script.path + " cannot be executed: Slurm drains this node at its next job",
+             "chmod 0755 " + script.path}};
+  return {fine(kWhat, script.path + " calls netcheck, and is root's alone to change")};
 }
 
 // What Slurm's own client says is the proof: it loads the plugin as slurmd does.
@@ -95,8 +111,7 @@ Findings check_loading(const PluginFacts& facts) {
     return {{Level::unseen, "plugin loads", "there is no sbatch here to ask", "have sbatch in the PATH"}};
   if (!*facts.help) return {finding_of(Level::unseen, "plugin loads", facts.help->error())};
   const std::string& said = **facts.help;
-  if (said.find("--netcheck") != std::string::npos)
-    return {{Level::ok, "plugin loads", "sbatch offers --netcheck", ""}};
+  if (said.find("--netcheck") != std::string::npos) return {fine("plugin loads", "sbatch offers --netcheck")};
   std::string reason;
   for (std::size_t at = 0; at < said.size();) {
     const std::size_t end = std::min(said.find('\n', at), said.size());
@@ -118,7 +133,7 @@ Findings check_slurmd(const PluginFacts& facts) {
   if (!facts.slurmd_has_it)
     return {
         {Level::unseen, "slurmd", "whether it has loaded the plugin is root's to see", "run this as root"}};
-  if (*facts.slurmd_has_it) return {{Level::ok, "slurmd", "has loaded the plugin", ""}};
+  if (*facts.slurmd_has_it) return {fine("slurmd", "has loaded the plugin")};
   return {{Level::fail, "slurmd", "runs without the plugin, so it calls no prolog of it", kRestart}};
 }
 
@@ -141,6 +156,7 @@ std::optional<Ns> plugin_timeout(const Plugstack& plugstack) {
 
 Findings check_plugin(const PluginFacts& facts) {
   Findings findings = check_line(facts);
+  if (facts.script) append(findings, check_script(*facts.script));
   if (netcheck_line(facts.plugstack) == nullptr) return findings;
   if (!facts.trusted) findings.push_back(finding_of(Level::fail, "plugin", facts.trusted.error()));
   if (facts.file && !*facts.file)

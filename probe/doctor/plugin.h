@@ -11,6 +11,7 @@
 
 #include "contract/units.h"
 #include "doctor/finding.h"
+#include "doctor/node.h"
 #include "doctor/slurm.h"
 
 namespace netcheck::doctor {
@@ -60,7 +61,8 @@ struct PluginFacts {
   bool slurmd_runs = false;
   std::optional<bool> slurmd_has_it;  ///< mapped into slurmd; nullopt: not known
   std::string config;                 ///< that this doctor looked at
-  std::string run_directory;          ///< of the policy
+  std::string prolog;                 ///< Slurm's Prolog=; empty: none, or not known
+  std::optional<FileFacts> script;    ///< the first file that it names which calls netcheck
 };
 
 /// The line for netcheck among them; nullptr: none.

@@ -77,8 +77,7 @@ Finding prolog_limit(const std::string& key, Ns limit, const Policy& policy,
                         "slurmd would drain the node first",
                         said, seconds_text(last_resort)),
             fmt::format("set {} above {} in slurm.conf", key, seconds_text(last_resort))};
-  return {Level::ok, "prolog timeout",
-          fmt::format("{}; a check takes at most {}", said, seconds_text(longest)), ""};
+  return fine("prolog timeout", fmt::format("{}; a check takes at most {}", said, seconds_text(longest)));
 }
 
 }  // namespace
@@ -159,8 +158,8 @@ Findings check_prolog_flags(const SlurmConfig& config) {
                         kWanted});
   if (findings.empty())
     findings.push_back(
-        {Level::ok, "PrologFlags",
-         value + ": all nodes run their prologs at a job's start, and batch scripts wait for them", ""});
+        fine("PrologFlags",
+             value + ": all nodes run their prologs at a job's start, and batch scripts wait for them"));
   return findings;
 }
 
@@ -170,7 +169,7 @@ Findings check_timeouts(const SlurmConfig& config, const Policy& policy, std::op
   if (const auto limit = seconds_of(config, own))
     findings.push_back(prolog_limit(own, *limit, policy, plugin_timeout));
   else
-    findings.push_back({Level::ok, "prolog timeout", own + " is not set: Slurm sets prologs no limit", ""});
+    findings.push_back(fine("prolog timeout", own + " is not set: Slurm sets prologs no limit"));
   if (plugin_timeout && *plugin_timeout < policy.max_time + kOverrun)
     findings.push_back(
         {Level::fail, "plugin timeout",
@@ -180,10 +179,9 @@ Findings check_timeouts(const SlurmConfig& config, const Policy& policy, std::op
          fmt::format("in plugstack.conf: timeout={}",
                      (policy.max_time + std::chrono::seconds(5)).count() / 1'000'000'000)});
   else if (plugin_timeout)
-    findings.push_back({Level::ok, "plugin timeout",
-                        fmt::format("{}; a check takes at most {}", seconds_text(*plugin_timeout),
-                                    seconds_text(policy.max_time + kOverrun)),
-                        ""});
+    findings.push_back(
+        fine("plugin timeout", fmt::format("{}; a check takes at most {}", seconds_text(*plugin_timeout),
+                                           seconds_text(policy.max_time + kOverrun))));
   if (const auto batch = seconds_of(config, "BatchStartTimeout"); batch && *batch < policy.time)
     findings.push_back(
         {Level::warn, "BatchStartTimeout",
@@ -194,8 +192,8 @@ Findings check_timeouts(const SlurmConfig& config, const Policy& policy, std::op
                      (policy.max_time + kOverrun).count() / 1'000'000'000)});
   else if (batch)
     findings.push_back(
-        {Level::ok, "BatchStartTimeout",
-         fmt::format("{}, not below a check's {}", seconds_text(*batch), seconds_text(policy.time)), ""});
+        fine("BatchStartTimeout",
+             fmt::format("{}, not below a check's {}", seconds_text(*batch), seconds_text(policy.time))));
   if (const auto message = seconds_of(config, "MessageTimeout");
       message && *message - kHungBefore < policy.time)
     findings.push_back(
@@ -206,10 +204,9 @@ Findings check_timeouts(const SlurmConfig& config, const Policy& policy, std::op
                      seconds_text(policy.time)),
          "lower time in netcheck.toml, or raise MessageTimeout in slurm.conf"});
   else if (message)
-    findings.push_back(
-        {Level::ok, "MessageTimeout",
-         fmt::format("{}, 2s or more above a check's {}", seconds_text(*message), seconds_text(policy.time)),
-         ""});
+    findings.push_back(fine(
+        "MessageTimeout",
+        fmt::format("{}, 2s or more above a check's {}", seconds_text(*message), seconds_text(policy.time))));
   return findings;
 }
 
@@ -233,15 +230,14 @@ Findings check_authentication(const SlurmConfig& config, const Policy& policy) {
 
 Findings check_accounting(const SlurmConfig& config, const Policy& policy) {
   const std::string storage = value_of(config, "AccountingStorageType");
-  if (!policy.annotate)
-    return {{Level::ok, "sacct", "annotate = false: no line in sacct, by the site's wish", ""}};
+  if (!policy.annotate) return {fine("sacct", "annotate = false: no line in sacct, by the site's wish")};
   if (storage.empty() || storage.ends_with("/none"))
     return {
         {Level::warn, "sacct",
          fmt::format("Slurm keeps no accounts (AccountingStorageType {}): the line is lost when the job ends",
                      storage.empty() ? "not set" : storage),
          "use slurmdbd, or keep records with spool_dir in netcheck.toml"}};
-  return {{Level::ok, "sacct", "the line of each check goes into AdminComment (" + storage + ")", ""}};
+  return {fine("sacct", "the line of each check goes into AdminComment (" + storage + ")")};
 }
 
 }  // namespace netcheck::doctor

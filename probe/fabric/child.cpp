@@ -56,7 +56,7 @@ struct ChildFabric::State {
   void answered(Event event);
   bool settle(Event& event);
   void died(const std::string& how);
-  void fail_all(judge::Trouble trouble, const std::string& detail);
+  void fail_all(judge::Trouble trouble, const std::string& detail, Ns silence = Ns::zero());
   void give_up();
   void reap(system::Process process);
   void reaped(pid_t pid);
@@ -116,10 +116,14 @@ void ChildFabric::State::died(const std::string& how) {
   fail_all(judge::Trouble::child_died, how);
 }
 
-void ChildFabric::State::fail_all(judge::Trouble trouble, const std::string& detail) {
+/// `silence`: since the last sign of life, in which nobody knows whether the child ran. Counted as not.
+void ChildFabric::State::fail_all(judge::Trouble trouble, const std::string& detail, Ns silence) {
+  const Ns overdue = std::max(Ns::zero(), silence - kSignOfLife);
   for (const auto& one : pending) {
     Failed failed{one.id, trouble, detail, {}};
     if (one.asked == Asked::run) failed.partial = std::move(partial[one.id]);
+    for (auto& sample : failed.partial)
+      sample.kept += overdue;
     deliver(std::move(failed));
   }
   pending.clear();
@@ -129,12 +133,13 @@ void ChildFabric::State::fail_all(judge::Trouble trouble, const std::string& det
 void ChildFabric::State::give_up() {
   if (!child) return;
   if (!child->ended()) {
-    const auto silence =
-        std::chrono::duration_cast<std::chrono::milliseconds>(system::now() - child->last_sign());
+    const Ns silence = system::now() - child->last_sign();
     const bool lives = child->lives();
     fail_all(lives ? judge::Trouble::no_bytes : judge::Trouble::child_silent,
              lives ? "given up while it was still waiting"
-                   : fmt::format("no sign of life for {} ms", silence.count()));
+                   : "no sign of life for " +
+                         format_duration(std::chrono::floor<std::chrono::milliseconds>(silence)),
+             silence);
   }
   no_child = "the fabric was given up";
   reap(child->kill());

@@ -12,6 +12,7 @@
 #include "fabric/child.h"
 #include "fabric/codec.h"
 #include "fabric/loading.h"
+#include "fabric/pulse.h"
 #include "system/frames.h"
 #include "system/process.h"
 
@@ -23,7 +24,10 @@ namespace {
 /// the microsecond that looking costs.
 constexpr Ns kSlice = std::chrono::milliseconds(1);
 constexpr Ns kIdle = std::chrono::seconds(60);  // nothing to wait for but descriptors
-constexpr int kBadRequest = 2, kBroken = 1;     // exit codes; the reason is on stderr
+/// While a batch waits for bytes: short against what a busy or stopped process loses, so that the loss is
+/// seen although most of the time is slept through.
+constexpr Ns kRest = std::chrono::milliseconds(3);
+constexpr int kBadRequest = 2, kBroken = 1;  // exit codes; the reason is on stderr
 
 /// What libraries read before any call of ours could tell them: no words, no crash handlers (the signal
 /// itself is the news), no watching threads. Nothing else is in the environment.
@@ -56,12 +60,20 @@ class Host {
     while (true) {
       const bool idle = !module_ || settle();
       watch_module();
-      loop_.turn(idle && requests_.empty() ? system::now() + kIdle : system::now());
+      wait(idle && requests_.empty());
       perform_next();
     }
   }
 
  private:
+  void wait(bool idle) {
+    Time until = system::now();
+    if (idle) until += pending_ > 0 ? kRest : kIdle;
+    pulse_.rest_until(until);
+    loop_.turn(until);
+    pulse_.beat();
+  }
+
   /// Serves the module for one slice. True: it has nothing to do and will wake us.
   bool settle() {
     const Time end = system::now() + kSlice;
@@ -101,7 +113,7 @@ class Host {
 
   void perform(Open& open) {
     if (!module_) {
-      auto loaded = load_module(name_, directory_, sink_);
+      auto loaded = load_module(name_, directory_, sink_, pulse_);
       if (!loaded) return refuse(0, describe(loaded.error()));
       module_ = std::move(*loaded);
     }
@@ -147,6 +159,7 @@ class Host {
   system::Loop loop_;
   std::string name_, directory_;
   Sink sink_;
+  Pulse pulse_;
   std::unique_ptr<Module> module_;
   system::FrameSocket socket_;
   std::deque<Request> requests_;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "fabric/fabric.h"
+#include "fabric/pulse.h"
 
 namespace netcheck::fabric {
 
@@ -23,11 +24,12 @@ class Module : public Fabric {
 };
 
 /// Bumped whenever fabric.h, module.h or batch.h change: a module of another build is refused by name.
-inline constexpr int kModuleAbi = 1;
+inline constexpr int kModuleAbi = 2;
 
 extern "C" {
-/// The one symbol with default visibility. Returns nullptr and fills `why` on failure. Never throws.
-using ModuleEntry = Module* (*)(int abi, Sink* sink, char* why, std::size_t why_size) noexcept;
+/// The one symbol with default visibility. Returns nullptr and fills `why` on failure. Never throws. `sink`
+/// and `pulse` are the host's and outlive the module.
+using ModuleEntry = Module* (*)(int abi, Sink* sink, Pulse* pulse, char* why, std::size_t why_size) noexcept;
 }
 inline constexpr const char* kModuleEntry = "netcheck_fabric_module";
 

@@ -134,13 +134,29 @@ const Path* fine_alone(const Standings& standings, bool carried) {
   return nullptr;
 }
 
+bool carries_nothing(const Path& path) {
+  return path.best <= 0;
+}
+
+/// One lost packet when a connection opens costs a second, longer than a round waits.
+bool seen_dead_twice(const std::vector<Path>& paths) {
+  std::map<std::uint32_t, std::uint32_t> times;
+  for (const Path& path : paths) {
+    if (!carries_nothing(path)) continue;
+    times[path.from] += path.times;
+    times[path.to] += path.times;
+  }
+  return std::ranges::any_of(times, [](const auto& node) { return node.second >= 2; });
+}
+
 /// Zero is a finding where others carry bytes at the time. With two nodes there are no others: that the gate
 /// brought some is all there can be.
 void set_silence(const Plan& plan, const Standings& standings, Blame& blame) {
   const auto& paths = standings.paths();
   const bool some = std::ranges::any_of(paths, [](const Path& path) { return path.best > 0; });
   blame.silent = !some && plan.nodes.size() > 2;
-  blame.dead = !blame.silent && std::ranges::any_of(paths, [](const Path& path) { return path.best <= 0; });
+  blame.dead = !blame.silent && std::ranges::any_of(paths, carries_nothing);
+  blame.dead_for_sure = blame.dead && seen_dead_twice(paths);
 }
 
 /// A rail on which most scores are below the site's floor, or nothing arrives. Scores and not edges: one node
@@ -157,7 +173,8 @@ std::optional<std::uint32_t> wide_rail(const Plan& plan, const Standings& standi
       scores += bar->scores;
       below += bar->below_floor;
     }
-    if (below * 2 > scores) return lane;
+    // Of each node two; where most of them are not known, what is left does not speak for the fabric.
+    if (below * 2 > scores && scores >= plan.nodes.size()) return lane;
   }
   return std::nullopt;
 }

@@ -22,6 +22,9 @@ struct EdgeFigure {
   bool alone = false;           ///< measured with nothing else running
   bool partial = false;         ///< it did not end in time: bytes received until then over that time
   Ns timed{};  ///< what the figure rests on; 0: not said. A brief one exonerates but accuses nobody
+  /// Part of that in which both ends' processes ran: the way may be faster than `rate` by as much. 0: it may
+  /// be any rate.
+  double running = 1;
 };
 
 /// All edges of a history's blame steps, decided: zero or no evidence.
@@ -46,11 +49,12 @@ struct Blame {
   bool oversubscribed = false;    ///< slow pairs are fine alone: uplinks or path collisions
   /// Some way was below the bar, whether or not anybody could be named: a slow gate is no single moment.
   bool found = false;
-  bool dead = false;        ///< a way carried nothing whenever it was tried, and others did
-  bool silent = false;      ///< of several ways none carried anything: nothing to compare with
-  std::string explanation;  ///< one clause for the line: "n1→n2 slow: n1's transmit or n2's receive"
-  Rate median;              ///< of all edges, concurrent
-  Rate threshold;           ///< τ that was applied to an edge
+  bool dead = false;           ///< a way carried nothing whenever it was tried, and others did
+  bool dead_for_sure = false;  ///< seen twice: on one way, or on two of one node
+  bool silent = false;         ///< of several ways none carried anything: nothing to compare with
+  std::string explanation;     ///< one clause for the line: "n1→n2 slow: n1's transmit or n2's receive"
+  Rate median;                 ///< of all edges, concurrent
+  Rate threshold;              ///< τ that was applied to an edge
   /// Slow for good, by measurements of its own: a node with two partners, or most of the fabric.
   [[nodiscard]] bool proves() const;
 };

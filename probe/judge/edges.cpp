@@ -27,6 +27,12 @@ Rate over(double bytes, Ns time) {
   return time > Ns::zero() ? rate_of(bytes, time) : Rate{};
 }
 
+/// Both ends' processes, over the span of the figure. Who says nothing at all may not have run at all.
+double running(const Sample* sender, const Sample* receiver, Ns span) {
+  if (sender == nullptr || receiver == nullptr) return 0;
+  return part_running({*sender, *receiver}, span);
+}
+
 /// One edge by its receiver's sample.
 EdgeFigure read_edge(const Reading& reading, const Edge& edge, const Done& done, const Measure& measure,
                      const Known& known) {
@@ -45,17 +51,21 @@ EdgeFigure read_edge(const Reading& reading, const Edge& edge, const Done& done,
     if (const auto time = transfer_time(*sample)) figure.rate = alg_bandwidth(reading.batch->bytes, *time);
     if (const auto mean = mean_time(*sample)) figure.average = alg_bandwidth(reading.batch->bytes, *mean);
     figure.timed = sample->done.back();
+    figure.running = running(reading.samples[edge.from], sample, figure.timed);
     return figure;
   }
   // Not done: evidence only if the receiver's fabric lived and waited until the allowance.
   if (!receiver->trouble) return figure;
   figure.partial = true;
+  const Ns waited = std::max(measure.allowance, receiver->took);
+  figure.running = running(reading.samples[edge.from], sample, waited);
   const std::uint64_t received = sample == nullptr ? 0 : sample->received;
   if (received > 0) {
-    figure.rate = over(static_cast<double>(received), std::max(measure.allowance, receiver->took));
+    figure.rate = over(static_cast<double>(received), waited);
     return figure;
   }
-  if (known.anything) figure.rate = Rate{0};
+  // Nothing came; but no process that hardly ran could have sent or taken anything.
+  if (known.anything && figure.running > 0) figure.rate = Rate{0};
   return figure;
 }
 

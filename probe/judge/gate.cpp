@@ -37,6 +37,22 @@ constexpr std::uint64_t kDefaultCap = 64u << 20;
 /// What a batch may carry at most (measure/batch.h): 1 TiB.
 constexpr std::uint64_t kMostBytes = 1ull << 40;
 
+double kept_part(const Sample& sample) {
+  return sample.done.empty()
+             ? 0
+             : static_cast<double>(sample.kept.count()) / static_cast<double>(sample.done.back().count());
+}
+
+/// The team whose processes ran least speaks for all.
+void note_kept(const Reading& reading, const std::vector<Sample>& samples, Figures& figures) {
+  const double running = part_running(samples);
+  if (running >= figures.running) return;
+  figures.running = running;
+  const auto worst = std::ranges::max_element(samples, {}, kept_part);
+  figures.most_kept = reading.team->ranks[worst->rank].node;
+  figures.kept = kept_part(*worst);
+}
+
 /// The figures of one step; nullopt when any team is incomplete.
 std::optional<GateSize> size_of_step(const Plan& plan, const TeamIndex& teams, const Done& done) {
   GateSize size;
@@ -69,6 +85,7 @@ std::optional<GateSize> size_of_step(const Plan& plan, const TeamIndex& teams, c
           worst_variation = std::max(worst_variation, spread->variation);
     }
     size.timed = std::max(size.timed, *time * reading.batch->iterations);
+    note_kept(reading, samples, size.figures);
     size.bytes = std::max(size.bytes, reading.batch->bytes);
   }
   const auto worst = std::ranges::min_element(by_group, {}, &std::pair<const std::uint32_t, double>::second);
@@ -160,8 +177,13 @@ bool GateSize::lasting() const {
   return timed >= kLasting;
 }
 
+const GateSize* Gate::first(int partition) const {
+  if (partition == 0) return best();
+  return second ? &*second : nullptr;
+}
+
 const GateSize* Gate::figure(int partition) const {
-  const GateSize* figure = partition == 0 ? best() : second ? &*second : nullptr;
+  const GateSize* figure = first(partition);
   const auto found = again.find(partition);
   if (figure == nullptr || found == again.end()) return figure;
   for (const GateSize& size : found->second.sizes)
@@ -321,6 +343,15 @@ std::optional<NextSize> wanted_again(const Plan& plan, const Gate& gate, int par
 
 }  // namespace
 
+bool surely_too_slow(const Plan& plan, const Figures& figures) {
+  if (figures.running <= 0) return false;
+  Figures possible = figures;
+  possible.busbw.bits_per_second /= figures.running;
+  for (Rate& rate : possible.per_rail)
+    rate.bits_per_second /= figures.running;
+  return too_slow(plan, possible);
+}
+
 bool too_slow(const Plan& plan, const Figures& figures) {
   const auto& min = plan.thresholds.min;
   const auto& per_rail = plan.thresholds.min_per_rail;
@@ -342,8 +373,13 @@ std::optional<int> doubtful(const Plan& plan, const Gate& gate) {
 }
 
 bool failed_twice(const Plan& plan, const Gate& gate) {
+  const auto proven = [&](const GateSize* size) {
+    return size != nullptr && surely_too_slow(plan, size->figures);
+  };
   return std::ranges::any_of(gate.again, [&](const auto& one) {
-    return !one.second.vain && below(plan, gate.figure(one.first)) && !size_again(plan, gate, one.first);
+    const auto& [partition, again] = one;
+    return !again.vain && proven(gate.first(partition)) && proven(gate.figure(partition)) &&
+           !size_again(plan, gate, partition);
   });
 }
 

@@ -47,6 +47,8 @@ struct Gate {
   Ns spent{};                                  ///< all steps of connect and gate before the rounds
   Ns spent_again{};                            ///< its batches after them
   [[nodiscard]] const GateSize* best() const;  ///< of `sizes`: nullptr when none
+  /// A partition's figure before the rounds. nullptr: none.
+  [[nodiscard]] const GateSize* first(int partition) const;
   /// A partition's figure: what was found, or what was found again, whichever is better. nullptr: none.
   [[nodiscard]] const GateSize* figure(int partition) const;
 };
@@ -55,6 +57,9 @@ struct Gate {
 
 /// Below what is asked of a node, or of a rail.
 [[nodiscard]] bool too_slow(const Plan& plan, const Figures& figures);
+
+/// So too if the fabric's processes had run all the time.
+[[nodiscard]] bool surely_too_slow(const Plan& plan, const Figures& figures);
 
 /// The next batch of the gate: size before the operation's own rounding, and iterations. nullopt: no further
 /// size fits the slice or the memory, or the gain has become small.
@@ -75,7 +80,8 @@ struct NextSize {
 /// The batch for it: the size found, once. Where time alone had ended the growth it goes on, for as long as
 /// the gate may take. nullopt: nothing more to learn, or no time for it.
 [[nodiscard]] std::optional<NextSize> size_again(const Plan& plan, const Gate& gate, int partition);
-/// Below what is asked when measured again, and no larger size would change that or fits the gate's time.
+/// Below what is asked, also when measured again, whatever the processes were kept from running, and no
+/// larger size would change that or fits the gate's time.
 [[nodiscard]] bool failed_twice(const Plan& plan, const Gate& gate);
 
 /// Size of a batch that only connects.

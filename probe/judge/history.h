@@ -95,11 +95,18 @@ struct Missing {
   std::string detail;
 };
 
+/// Why nothing was measured, or nothing more: nodes that do not fit together (versions, settings), one that
+/// takes no part, a job that is not to be measured, a signal.
+struct Refusal {
+  Phase phase = Phase::rendezvous;
+  std::string why;
+  friend bool operator==(const Refusal&, const Refusal&) = default;
+};
+
 struct History {
   std::vector<Done> done;
   std::vector<Missing> missing;
-  std::optional<std::string>
-      refusal;  ///< nodes that do not fit together (versions, settings): why nothing was measured
+  std::optional<Refusal> refusal;
 };
 
 [[nodiscard]] Json to_json(const Plan& plan);

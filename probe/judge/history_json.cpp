@@ -291,7 +291,8 @@ Json to_json(const History& history) {
       {"missing", list_of(history.missing, [](const Missing& missing) {
          return Json{{"node", missing.node}, {"phase", name(missing.phase)}, {"detail", missing.detail}};
        })}};
-  if (history.refusal) json["refusal"] = *history.refusal;
+  if (history.refusal)
+    json["refusal"] = {{"phase", name(history.refusal->phase)}, {"why", history.refusal->why}};
   return json;
 }
 
@@ -309,7 +310,10 @@ History history_from_json(const Json& value, const Plan& plan) {
                                .phase = word_of(missing, "phase", kPhases),
                                .detail = missing.text("detail", kMaxDetail)});
   }
-  if (fields.has("refusal")) history.refusal = fields.text("refusal", 1'024);
+  if (fields.has("refusal")) {
+    const Fields refusal(fields.object("refusal"), "refusal");
+    history.refusal = Refusal{word_of(refusal, "phase", kPhases), refusal.text("why", kMaxDetail)};
+  }
   return history;
 }
 

@@ -105,7 +105,8 @@ Json to_json(const Figures& figures) {
           {"algorithm", figures.algorithm},
           {"bytes", figures.bytes},
           {"groups", figures.groups},
-          {"noisy", figures.noisy}};
+          {"noisy", figures.noisy},
+          {"kept", figures.kept}};
 }
 
 Json to_json(const Culprit& culprit, const Plan& plan) {

@@ -127,6 +127,11 @@ Matching untried_ring(const Plan& plan, const Standings& standings, int which) {
 }
 
 std::optional<Pair> worth_alone(const Plan& plan, const Standings& standings, const Blame& blame) {
+  if (blame.dead && !blame.dead_for_sure) {
+    const auto dead =
+        std::ranges::find_if(standings.paths(), [](const Path& path) { return path.best <= 0; });
+    return Pair{dead->from, dead->to};
+  }
   if (plan.nodes.size() < 4) return std::nullopt;  // nothing else runs beside one pair of three nodes
   const Path* slowest = nullptr;
   for (const Path& path : standings.paths()) {

@@ -13,7 +13,7 @@ std::optional<ShortWay> short_way(const Plan& plan, const std::vector<EdgeFigure
   if (!least || plan.nodes.empty() || rails(plan) == 0) return std::nullopt;
   const Standings standings(plan, edges, 1.0);
   struct Sum {
-    double rate = 0;
+    double rate = 0, possible = 0;
     std::uint32_t rails = 0, times = UINT32_MAX;
   };
   std::map<std::pair<std::uint32_t, std::uint32_t>, Sum> ways;
@@ -21,12 +21,15 @@ std::optional<ShortWay> short_way(const Plan& plan, const std::vector<EdgeFigure
     if (!path.lasting) continue;
     Sum& way = ways[{path.from, path.to}];
     way.rate += path.best;
+    way.possible += path.possible;
     way.times = std::min(way.times, path.times);
     ++way.rails;
   }
-  std::erase_if(ways, [&](const auto& way) { return way.second.rails < standings.lanes(); });
+  std::erase_if(ways, [&](const auto& way) {
+    return way.second.rails < standings.lanes() || way.second.possible >= least->bits_per_second;
+  });
   const auto worst = std::ranges::min_element(ways, {}, [](const auto& way) { return way.second.rate; });
-  if (worst == ways.end() || worst->second.rate >= least->bits_per_second) return std::nullopt;
+  if (worst == ways.end()) return std::nullopt;
   return ShortWay{worst->first.first, worst->first.second, Rate{worst->second.rate}, worst->second.times};
 }
 

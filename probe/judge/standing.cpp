@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <tuple>
 
@@ -23,6 +24,12 @@ constexpr double kDeviations = 6, kFewEdges = 30, kOwnNoise = 0.02;
 /// ms have read 1.4 times the rate. A slow edge takes long.
 constexpr Ns kTooShort = std::chrono::milliseconds(10);
 
+/// Had both ends' processes run all the time. Infinite where they ran too little to tell.
+double possible(const EdgeFigure& edge) {
+  if (edge.running <= 0) return std::numeric_limits<double>::infinity();
+  return edge.rate->bits_per_second / edge.running;
+}
+
 Direction opposite(Direction way) {
   return way == Direction::transmit ? Direction::receive : Direction::transmit;
 }
@@ -36,10 +43,31 @@ Standings::Standings(const Plan& plan, const std::vector<EdgeFigure>& edges, dou
     kinds_.push_back(kinds.try_emplace(node.machine, kinds.size()).first->second);
   kind_count_ = kinds.size();
   standings_.resize(plan.nodes.size() * 2 * lanes_);
-  merge(edges);
-  set_bars(plan, fraction);
+  hold_against_bars(plan, edges, fraction);
   drop_brief();
   set_words();
+}
+
+/// Without the figures that the processes at their ends excuse: those neither accuse anybody nor speak for
+/// anybody. The bar may be another one then, so that others are excused; each turn leaves fewer.
+void Standings::hold_against_bars(const Plan& plan, std::vector<EdgeFigure> edges, double fraction) {
+  do {
+    paths_.clear();
+    merge(edges);
+    set_bars(plan, fraction);
+  } while (std::erase_if(edges, [this](const EdgeFigure& edge) { return excused(edge); }) > 0);
+}
+
+/// Slow, but it would not be if the processes at its ends had run all the time.
+bool Standings::excused(const EdgeFigure& edge) const {
+  if (!fits(edge) || !edge.rate || edge.running >= 1) return false;
+  const Path way{.from = edge.from.node, .to = edge.to.node, .lane = edge.from.lane};
+  return slow(way, edge.rate->bits_per_second) && !slow(way, possible(edge));
+}
+
+bool Standings::fits(const EdgeFigure& edge) const {
+  return edge.from.node < kinds_.size() && edge.to.node < kinds_.size() && edge.from.node != edge.to.node &&
+         edge.from.lane < lanes_;
 }
 
 std::size_t Standings::slot(std::uint32_t node, Direction way, std::uint32_t lane) const {
@@ -61,9 +89,7 @@ bool Standings::met(std::uint32_t a, std::uint32_t b) const {
 void Standings::merge(const std::vector<EdgeFigure>& edges) {
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint16_t>, Path> merged;
   for (const EdgeFigure& edge : edges) {
-    const bool fits = edge.from.node < kinds_.size() && edge.to.node < kinds_.size() &&
-                      edge.from.node != edge.to.node && edge.from.lane < lanes_;
-    if (!fits) continue;
+    if (!fits(edge)) continue;
     met_[std::minmax(edge.from.node, edge.to.node)] = true;
     if (!edge.rate) continue;
     const double rate = edge.rate->bits_per_second;
@@ -76,6 +102,7 @@ void Standings::merge(const std::vector<EdgeFigure>& edges) {
     path.lane = edge.from.lane;
     path.lasting = lasting;
     path.best = std::max(path.best, rate);
+    path.possible = std::max(path.possible, possible(edge));
     ++path.times;
     path.average = std::max(path.average, edge.average.value_or(*edge.rate).bits_per_second);
     double& kind = edge.alone ? path.alone : path.together;
@@ -109,18 +136,21 @@ void Standings::set_bars(const Plan& plan, double fraction) {
 }
 
 Bar Standings::bar_for(std::size_t kind, std::uint32_t lane, double floor, double fraction) const {
-  std::vector<double> scores;
+  std::vector<double> scores, possible;
   std::size_t nodes = 0;
   for (std::uint32_t node = 0; node < kinds_.size(); ++node) {
     if (kinds_[node] != kind) continue;
     ++nodes;
     for (const Direction way : {Direction::transmit, Direction::receive})
-      if (of(node, way, lane).word != Word::unknown) scores.push_back(of(node, way, lane).best);
+      if (const Standing& standing = of(node, way, lane); standing.word != Word::unknown) {
+        scores.push_back(standing.best);
+        possible.push_back(standing.possible);
+      }
   }
   Bar bar;
   bar.scores = scores.size();
   bar.below_floor = static_cast<std::size_t>(
-      std::ranges::count_if(scores, [floor](double score) { return score < floor || score <= 0; }));
+      std::ranges::count_if(possible, [floor](double score) { return score < floor || score <= 0; }));
   bar.median = median(scores).value_or(0);
   // Nobody of its kind to compare with: only the site can say what is slow.
   if (nodes < 2) {
@@ -173,6 +203,7 @@ void Standings::set_scores(const std::function<bool(const Path&)>& of_interest) 
     Standing& standing = standings_[slot(node, way, path.lane)];
     standing.best = std::max(standing.best, path.best);
     standing.average = std::max(standing.average, path.average);
+    standing.possible = std::max(standing.possible, path.possible);
     standing.word = Word::slow;  // until set_words
   };
   for (const Path& path : paths_) {

@@ -25,6 +25,7 @@ struct Path {
   std::uint16_t lane = 0;
   double best = 0;          ///< of all its measurements; of those that lasted, where there are any
   double average = 0;       ///< the same of all bytes over all the time: what is told
+  double possible = 0;      ///< best, had the processes at its ends run all the time
   double together = -1;     ///< best while others ran; -1: never
   std::uint32_t times = 0;  ///< how many measurements those are
   bool lasting = false;     ///< some figure rests on more than a moment: it may accuse
@@ -40,8 +41,9 @@ enum class Word : std::uint8_t {
 
 struct Standing {
   Word word = Word::unknown;
-  double best = 0;     ///< bits/s
-  double average = 0;  ///< best of its ways' averages: what is told
+  double best = 0;      ///< bits/s
+  double average = 0;   ///< best of its ways' averages: what is told
+  double possible = 0;  ///< best of what its ways could be (Path::possible)
 };
 
 /// What an edge of one class of hardware on one rail is held against. bits/s.
@@ -71,6 +73,9 @@ class Standings {
 
  private:
   void merge(const std::vector<EdgeFigure>& edges);
+  void hold_against_bars(const Plan& plan, std::vector<EdgeFigure> edges, double fraction);
+  [[nodiscard]] bool excused(const EdgeFigure& edge) const;
+  [[nodiscard]] bool fits(const EdgeFigure& edge) const;
   void set_bars(const Plan& plan, double fraction);
   void set_scores(const std::function<bool(const Path&)>& of_interest);
   void set_words();

@@ -78,7 +78,7 @@ std::optional<Rate> capacity(const Evidence& evidence, const Culprit& culprit) {
     for (std::uint32_t lane = 0; lane < standings.lanes(); ++lane) {
       const Standing& standing = standings.of(culprit.node, way, lane);
       if (standing.word == Word::unknown) return std::nullopt;
-      sum += standing.best;
+      sum += standing.possible;
     }
     if (!least || sum < least->bits_per_second) least = Rate{sum};
   }
@@ -106,6 +106,11 @@ bool settled(const Plan& plan, const Gate& gate) {
 bool below(const Evidence& evidence) {
   return evidence.figures && too_slow(evidence.plan, *evidence.figures) &&
          settled(evidence.plan, evidence.gate);
+}
+
+/// It would not be, had the fabric's processes run all the time.
+bool excused(const Evidence& evidence) {
+  return below(evidence) && !surely_too_slow(evidence.plan, *evidence.figures);
 }
 
 /// A second measurement says the same: the rounds, or the gate itself. Whatever stops one node for a moment
@@ -144,13 +149,18 @@ std::string fail_reason(const Evidence& evidence) {
   return printable(evidence.blame.explanation, kReasonBytes);
 }
 
+/// A way that carries nothing: seen twice, or after a gate that waited for bytes in vain, too.
+bool dead(const Evidence& evidence) {
+  return evidence.blame.dead_for_sure || (evidence.blame.dead && evidence.gate.state == GateState::stalled);
+}
+
 std::optional<Fail> proven_fail(const Evidence& evidence) {
   if (auto wrong = corrupt(evidence.plan, evidence.history))
     return Fail{.figures = evidence.figures, .blame = {}, .reason = printable(*wrong, kReasonBytes)};
-  if (evidence.blame.dead)
+  if (dead(evidence))
     return Fail{
         .figures = std::nullopt, .blame = evidence.blame, .reason = fail_reason(evidence), .dead = true};
-  if ((below(evidence) && twice(evidence)) || below_by_capacity(evidence))
+  if ((below(evidence) && !excused(evidence) && twice(evidence)) || below_by_capacity(evidence))
     return Fail{.figures = evidence.figures, .blame = evidence.blame, .reason = fail_reason(evidence)};
   if (evidence.short_way && (evidence.short_way->times >= 2 || evidence.blame.proves()))
     return Fail{
@@ -231,6 +241,14 @@ Inconclusive stalled_gate(const Evidence& evidence) {
   return inconclusive(evidence, Phase::gate, "the gate did not end");
 }
 
+Inconclusive kept_from_running(const Evidence& evidence) {
+  const Figures& figures = *evidence.figures;
+  return inconclusive(
+      evidence, Phase::gate,
+      fmt::format("below the threshold, but {}'s process was kept from running for {:.0f}% of the time",
+                  node_name(evidence.plan, figures.most_kept), std::min(100.0, 100 * figures.kept)));
+}
+
 Inconclusive below_once(const Evidence& evidence) {
   const auto& again = evidence.gate.again;
   const bool vain = std::ranges::any_of(again, [](const auto& one) { return one.second.vain; });
@@ -264,6 +282,11 @@ std::optional<Figures> figures_of(const Plan& plan, const History& history) {
   for (std::size_t lane = 0; lane < figures.per_rail.size() && lane < other.per_rail.size(); ++lane)
     figures.per_rail[lane] = std::min(figures.per_rail[lane], other.per_rail[lane]);
   if (other.busbw < figures.busbw) figures.bytes = other.bytes;
+  if (other.running < figures.running) {
+    figures.running = other.running;
+    figures.most_kept = other.most_kept;
+    figures.kept = other.kept;
+  }
   figures.busbw = std::min(figures.busbw, other.busbw);
   figures.noisy = figures.noisy || other.noisy;
   return figures;
@@ -272,9 +295,9 @@ std::optional<Figures> figures_of(const Plan& plan, const History& history) {
 Verdict decide(const Plan& plan, const History& history) {
   if (!history.missing.empty()) return missing_nodes(plan, history);
   if (history.refusal)
-    return Inconclusive{.phase = Phase::rendezvous,
+    return Inconclusive{.phase = history.refusal->phase,
                         .missing = {},
-                        .reason = printable(*history.refusal, kReasonBytes),
+                        .reason = printable(history.refusal->why, kReasonBytes),
                         .figures = {}};
   if (plan.nodes.size() == 1)
     return Inconclusive{
@@ -289,6 +312,8 @@ Verdict decide(const Plan& plan, const History& history) {
   if (auto fail = proven_fail(evidence)) return *fail;
   if (evidence.gate.state == GateState::ended && evidence.blame.silent)
     return inconclusive(evidence, Phase::blame, evidence.blame.explanation);
+  if (evidence.blame.dead)
+    return inconclusive(evidence, Phase::blame, "a way carried nothing, once, and was not tried again");
   // What broke after the gate had ended takes nothing from its figure.
   if (passed(evidence) && evidence.gate.state == GateState::ended) return pass(evidence);
   if (auto broke = broken_step(evidence)) return *broke;
@@ -296,6 +321,7 @@ Verdict decide(const Plan& plan, const History& history) {
     return inconclusive(evidence, Phase::open, "no node has a rail that all nodes have");
   if (evidence.gate.state == GateState::stalled) return stalled_gate(evidence);
   if (passed(evidence)) return pass(evidence);
+  if (excused(evidence)) return kept_from_running(evidence);
   if (below(evidence)) return below_once(evidence);
   const Phase last = history.done.empty() ? Phase::start : phase_of(history.done.back());
   if (evidence.gate.state == GateState::broken)

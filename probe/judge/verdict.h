@@ -21,6 +21,9 @@ struct Figures {
   std::uint64_t bytes = 0;   ///< message size of the figure
   std::uint32_t groups = 1;  ///< most groups in a partition
   bool noisy = false;
+  double running = 1;           ///< part of the time in which the processes of all ranks ran; 0: unknown
+  std::uint32_t most_kept = 0;  ///< node whose process was kept from running most
+  double kept = 0;              ///< for that part of the time, at least
   friend bool operator==(const Figures&, const Figures&) = default;
 };
 

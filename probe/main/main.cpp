@@ -172,7 +172,8 @@ void add_doctor(CLI::App& app, Arguments& arguments, std::function<int()>& chose
       ->needs(peer);
   doctor->add_option("--role", order.role, "what this node is taken for, rather than found out")
       ->check(CLI::IsMember({"compute", "login", "controller"}));
-  doctor->add_flag("--json", order.json, "for programs");
+  doctor->add_flag("--settings", order.settings, "every setting in effect as well, and where it comes from");
+  doctor->add_flag("--json", order.json, "for programs; has the settings");
   doctor->callback([&, config] {
     order.must_exist = config->count() > 0;
     chosen = [&] {

@@ -8,13 +8,11 @@
 
 #include "policy/policy.h"
 #include "policy/show.h"
-#include "prolog/folder.h"
+#include "prolog/premises.h"
 
 namespace netcheck {
 
 namespace {
-
-constexpr std::size_t kMaxConfigBytes = 1U << 20;
 
 struct Answer {
   Site site;
@@ -24,13 +22,11 @@ struct Answer {
   std::vector<std::string> notes;
 };
 
-Result<Site> read_site(const PolicyQuestion& question) {
+Result<Site> site_of(const PolicyQuestion& question) {
   std::error_code error;
   if (question.must_exist && !std::filesystem::exists(question.config, error) && !error)
     return fail("read the configuration", question.config, "there is no such file");
-  const auto text = prolog::read_trusted(question.config, kMaxConfigBytes, "");
-  if (!text) return tl::unexpected(text.error());
-  return parse_config(*text, question.config);
+  return prolog::read_site(question.config);
 }
 
 JobKind kind_of(const PolicyQuestion& question) {
@@ -44,7 +40,7 @@ JobKind kind_of(const PolicyQuestion& question) {
 Result<Answer> answer(const PolicyQuestion& question) {
   const auto request = parse_request(question.spec.value_or(""));
   if (!request) return tl::unexpected(request.error());
-  auto site = read_site(question);
+  auto site = site_of(question);
   if (!site) return tl::unexpected(site.error());
   auto policy = resolve(*site, kind_of(question));
   if (!policy) return tl::unexpected(policy.error());
@@ -56,7 +52,7 @@ Result<Answer> answer(const PolicyQuestion& question) {
   for (const Wish& wish : not_granted_for_sure(*site, kind_of(question), *request))
     if (wish.forbidden()) result.forbidden.push_back(wish);
   for (const Wish& wish : wishes)
-    result.notes.push_back(wish.text);
+    result.notes.push_back(wish.note());
   for (std::string& line : without_effect(result.policy))
     result.notes.push_back(std::move(line));
   result.site = std::move(*site);
@@ -124,10 +120,10 @@ void print_json(const Answer& answer, const PolicyQuestion& question) {
 /// One line each; printable, since the plugin shows them as they are.
 void print_for_submission(const PolicyQuestion& question) {
   const auto request = parse_request(question.spec.value_or(""));
-  const auto site = read_site(question);
+  const auto site = site_of(question);
   if (!request || !site) return;  // the first the plugin has said itself, the second is not the user's fault
   for (const Wish& wish : not_granted_for_sure(*site, kind_of(question), *request))
-    fmt::print("{} {}\n", wish.forbidden() ? "refuse" : "note", printable(wish.text));
+    fmt::print("{}\n", printable(wish.forbidden() ? "refuse " + wish.text : "note " + wish.note()));
   fmt::print("end\n");
 }
 

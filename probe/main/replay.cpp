@@ -8,10 +8,14 @@
 
 #include "contract/wire.h"
 #include "judge/verdict.h"
+#include "prolog/record.h"
 #include "session/report.h"
 
 namespace netcheck {
 namespace {
+
+constexpr std::size_t kMaxNode = 64;       // HOST_NAME_MAX
+constexpr std::size_t kMaxNodes = 65'536;  // of one job: more than any cluster has
 
 struct Judged {
   judge::Verdict verdict;
@@ -34,17 +38,30 @@ Result<Json> read_json(const std::string& path) {
   return from_json_text(text, path, 2 * session::kReportMaxBytes);
 }
 
+// Of a record that somebody may have written by hand.
+std::string first_node(const Fields& record) {
+  const Json& nodes = record.array("nodes", kMaxNodes);
+  return nodes.empty() || !nodes.front().is_string() ? "it"
+                                                     : printable(nodes.front().get<std::string>(), kMaxNode);
+}
+
 Result<Judged> judge_again(const std::string& path) {
   const auto value = read_json(path);
   if (!value) return tl::unexpected(value.error());
   try {
     const Fields record(*value, "record");
+    if (const auto schema = record.u32("schema"); schema != prolog::kRecordSchema)
+      return fail(
+          "replay", path,
+          fmt::format("it is of schema {}, and this netcheck reads {}", schema, prolog::kRecordSchema),
+          "use the netcheck of the version that wrote it");
+    if (!record.flag("leader"))
+      return fail(
+          "replay", path, fmt::format("it is that of {}", record.text("node", kMaxNode)),
+          fmt::format("the samples are in the record of the job's first node, on {}", first_node(record)));
     if (!record.has("report"))
-      return fail("replay", path, "it holds no samples", "the record of the job's first node holds them");
+      return fail("replay", path, "it holds no samples", "its line says why nothing was measured");
     const Fields report(record.object("report"), "report");
-    if (!report.flag("leader"))
-      return fail("replay", path, "it is a follower's",
-                  "the record of the job's first node holds the samples");
     const judge::Plan plan = judge::plan_from_json(report.object("plan"));
     const judge::Verdict verdict =
         judge::decide(plan, judge::history_from_json(report.object("history"), plan));

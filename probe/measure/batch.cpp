@@ -162,7 +162,8 @@ Json to_json(const Sample& sample) {
   return {{"rank", sample.rank},
           {"done", std::move(done)},
           {"received", sample.received},
-          {"wrong", sample.wrong}};
+          {"wrong", sample.wrong},
+          {"kept", sample.kept.count()}};
 }
 
 Team team_from_json(const Json& value) {
@@ -208,6 +209,7 @@ Sample sample_from_json(const Json& value) {
   }
   sample.received = fields.count("received", kMaxBytes * 2 * kMaxIterations);  // warm-up and timed
   sample.wrong = fields.count("wrong", kMaxBytes);
+  sample.kept = fields.duration("kept");
   return sample;
 }
 

@@ -71,6 +71,10 @@ struct Sample {
                          ///< sender reports none: it is timed at the receiver
   std::uint64_t received = 0;  ///< payload bytes that arrived, warm-up included
   std::uint64_t wrong = 0;     ///< elements that were not what the seed says
+  /// How long the process was kept from running (stopped, or without a processor) since the barrier; since
+  /// the batch began where it did not end, and for a transfer's sender. Such a time may exonerate, and
+  /// accuses nobody.
+  Ns kept{};
   friend bool operator==(const Sample&, const Sample&) = default;
 };
 

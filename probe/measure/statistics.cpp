@@ -34,6 +34,9 @@ constexpr double kStoodStill = 1.25;
 /// there, and only the reader was late. Then the median reads too fast, and the mean is the truth.
 constexpr double kCaughtUp = 0.5;
 
+/// Of 10 ms stops and 10 ms runs 35 to 45 % is seen, and rates fell to 0.7.
+constexpr double kCountsFor = 2;
+
 Ns rounded(double nanoseconds) {
   return Ns{std::llround(nanoseconds)};
 }
@@ -100,6 +103,19 @@ Result<Ns> operation_time(const std::vector<Sample>& samples) {
     slowest = std::max(slowest, *time);
   }
   return slowest;
+}
+
+double part_running(const std::vector<Sample>& samples, Ns span) {
+  double part = 1;
+  for (const auto& sample : samples) {
+    if (sample.kept <= Ns::zero()) continue;
+    Ns whole = span;
+    if (whole == Ns::zero() && !sample.done.empty()) whole = sample.done.back();
+    if (whole <= Ns::zero()) return 0;
+    const double seen = static_cast<double>(sample.kept.count()) / static_cast<double>(whole.count());
+    part *= std::max(0.0, 1 - kCountsFor * seen);
+  }
+  return part;
 }
 
 Result<Spread> spread_of(const Sample& sample) {

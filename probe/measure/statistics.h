@@ -33,6 +33,13 @@ namespace netcheck {
 /// maxima). Error naming the first rank without samples.
 [[nodiscard]] Result<Ns> operation_time(const std::vector<Sample>& samples);
 
+/// The least part of the timed span in which the processes of all these ranks ran, had each been kept from
+/// running at moments of its own: the product of their parts. 1 where none was kept. What is known of a
+/// process counts twice, so that 0 is reached at half of the span: pieces below 2 ms are not seen, nor the
+/// first milliseconds of each where it slept (fabric/pulse.h), and buffers that ran empty take time to fill.
+/// `span`: of all; where zero, each sample's own. A kept process with a span of zero leaves 0.
+[[nodiscard]] double part_running(const std::vector<Sample>& samples, Ns span = Ns::zero());
+
 struct Spread {
   Ns median{}, p5{}, p95{};
   double variation = 0;  ///< standard deviation / mean of the differences

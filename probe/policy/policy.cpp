@@ -17,8 +17,9 @@ using policy::written;
 
 void apply_min(Policy& policy, Rate wanted, std::vector<Wish>& wishes) {
   const auto refuse = [&](Wish::Kind kind, const char* what, Rate bound) {
-    wishes.push_back(
-        {kind, fmt::format("min={}: {} {}", format_rate(wanted, true), what, format_rate(bound, true))});
+    wishes.push_back({kind,
+                      fmt::format("min={}: {} {}", format_rate(wanted, true), what, format_rate(bound, true)),
+                      policy.min ? format_rate(*policy.min, true) : "no threshold"});
   };
   if (policy.site_min && wanted < *policy.site_min)
     return refuse(Wish::Kind::min_below_site, "the site's minimum is", *policy.site_min);
@@ -35,13 +36,16 @@ void apply_time(Policy& policy, Ns wanted, std::vector<Wish>& wishes) {
   Ns granted = wanted;
   if (wanted > policy.max_time) {
     granted = policy.max_time;
-    wishes.push_back({Wish::Kind::time_above, fmt::format("time={}: the site's maximum is {}",
-                                                          written(wanted), written(policy.max_time))});
+    wishes.push_back(
+        {Wish::Kind::time_above,
+         fmt::format("time={}: the site's maximum is {}", written(wanted), written(policy.max_time)),
+         written(policy.max_time)});
   }
   // A deadline costs nothing when it is not needed; a shorter one only turns verdicts into inconclusive.
   if (granted < policy.time) {
     wishes.push_back({Wish::Kind::time_below,
-                      fmt::format("time={}: the site's time is {}", written(wanted), written(policy.time))});
+                      fmt::format("time={}: the site's time is {}", written(wanted), written(policy.time)),
+                      written(policy.time)});
     return;
   }
   if (granted == policy.time) return;
@@ -56,12 +60,25 @@ void apply_action(Policy& policy, Action wanted, std::vector<Wish>& wishes) {
     std::string choice(name(policy.action));
     for (const Action action : granted)
       if (action != policy.action) choice += fmt::format(", {}", name(action));
-    wishes.push_back(
-        {Wish::Kind::action, fmt::format("action={}: the site allows {}", name(wanted), choice)});
+    wishes.push_back({Wish::Kind::action, fmt::format("action={}: the site allows {}", name(wanted), choice),
+                      std::string(name(policy.action))});
     return;
   }
   policy.action = wanted;
   policy.sources["action.action"] = kRequested;
+}
+
+// FNV-1a, 64 bit (http://www.isthe.com/chongo/tech/comp/fnv/). It tells apart what honest nodes read and
+// wrote; that peers are honest is what their credentials are for.
+std::string hash_of(const std::vector<std::string>& terms) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const std::string& term : terms) {
+    for (const char c : term + "\n") {
+      hash ^= static_cast<std::uint8_t>(c);
+      hash *= 0x100000001b3;
+    }
+  }
+  return fmt::format("{:016x}", hash);
 }
 
 }  // namespace
@@ -97,14 +114,23 @@ Policy apply(Policy policy, const Request& request, std::vector<Wish>& wishes) {
 
 std::vector<std::string> without_effect(const Policy& policy) {
   std::vector<std::string> lines;
-  const auto say = [&](const char* key, bool set) {
-    if (!set) return;
-    const auto source = policy.sources.find(fmt::format("threshold.{}", key));
-    lines.push_back(fmt::format("{}: {} has no effect yet: what the hardware could reach is not known",
-                                source == policy.sources.end() ? policy::kBuiltIn : source->second, key));
+  const auto say = [&](const char* section, const char* key, const char* why) {
+    const auto source = policy.sources.find(fmt::format("{}.{}", section, key));
+    lines.push_back(fmt::format("{}: {} has no effect{}",
+                                source == policy.sources.end() ? policy::kBuiltIn : source->second, key,
+                                why));
   };
-  say("min_fraction", policy.min_fraction.has_value());
-  say("min_fraction_per_rail", policy.min_fraction_per_rail.has_value());
+  constexpr const char* kNominal = " yet: what the hardware could reach is not known";
+  if (policy.min_fraction) say("threshold", "min_fraction", kNominal);
+  if (policy.min_fraction_per_rail) say("threshold", "min_fraction_per_rail", kNominal);
+  if (policy.annotate) return lines;
+  // How often a job was sent away, and what was done in the last hour, stands in AdminComment alone.
+  constexpr const char* kNoComment =
+      ": annotate = false, and nothing is done that cannot be announced and counted in AdminComment";
+  if (policy.action != Action::annotate) say("action", "action", kNoComment);
+  if (policy.drain) say("action", "drain", kNoComment);
+  if (policy.on_inconclusive != OnInconclusive::annotate) say("action", "on_inconclusive", kNoComment);
+  if (!policy.user_actions.empty()) say("users", "user_actions", kNoComment);
   return lines;
 }
 
@@ -125,17 +151,16 @@ std::vector<std::string> agreement_terms(const Policy& policy) {
           fmt::format("fabric.fabric={}", policy.fabric)};
 }
 
+std::string measured_with(const Policy& policy) {
+  return hash_of({fmt::format("fabric={}", policy.fabric),
+                  fmt::format("devices={}", fmt::join(policy.devices, ",")),
+                  fmt::format("exclude={}", fmt::join(policy.exclude, ",")), fmt::format("op={}", policy.op),
+                  fmt::format("group_size={}", policy.group_size), fmt::format("memory={}", policy.memory),
+                  fmt::format("slice={}ns", policy.slice.count())});
+}
+
 std::string agreement(const Policy& policy) {
-  // FNV-1a, 64 bit (http://www.isthe.com/chongo/tech/comp/fnv/). It tells honest nodes apart whose files
-  // differ; that peers are honest is what their credentials are for.
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const std::string& term : agreement_terms(policy)) {
-    for (const char c : term + "\n") {
-      hash ^= static_cast<std::uint8_t>(c);
-      hash *= 0x100000001b3;
-    }
-  }
-  return fmt::format("{:016x}", hash);
+  return hash_of(agreement_terms(policy));
 }
 
 std::string address_of(const Policy& policy, const std::string& node) {

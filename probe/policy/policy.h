@@ -138,6 +138,8 @@ struct Site {
 
 /// What in a policy has no effect, in words, one line each.
 [[nodiscard]] std::vector<std::string> without_effect(const Policy& policy);
+/// The same of the site's file: of its sections, and of what each rule makes of them.
+[[nodiscard]] std::vector<std::string> without_effect(const Site& site);
 
 /// A part of the request that was not granted as it stands.
 struct Wish {
@@ -150,7 +152,10 @@ struct Wish {
     time_below
   };
   Kind kind{};
-  std::string text;  ///< "time=60s: the site's maximum is 20s"
+  std::string text;    ///< "time=60s: the site's maximum is 20s"
+  std::string counts;  ///< in its place: "20s"
+  /// For a job that runs all the same: "time=60s: the site's maximum is 20s, so 20s counts".
+  [[nodiscard]] std::string note() const { return text + ", so " + counts + " counts"; }
   /// A job with this wish is refused at submission; the others are granted in part, and said so.
   [[nodiscard]] bool forbidden() const { return kind < Kind::time_above; }
   friend bool operator==(const Wish&, const Wish&) = default;
@@ -167,6 +172,10 @@ struct Wish {
 
 /// How a node is reached: the site's exception, else its template with {node} filled in.
 [[nodiscard]] std::string address_of(const Policy& policy, const std::string& node);
+
+/// Hash of the settings that decide what is measured over what, and so whether a figure still says something
+/// (hex).
+[[nodiscard]] std::string measured_with(const Policy& policy);
 
 /// Hash of the settings on which all nodes must agree (hex); a difference is named before anything can hang
 /// on it.

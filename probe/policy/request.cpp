@@ -49,7 +49,7 @@ std::string set(Request& request, std::string_view key, std::string_view value) 
     auto time = parse_duration(value);
     if (!time) return fmt::format("time '{}': {}", printable(value, 32), time.error().reason);
     if (*time < kShortestCheck)
-      return fmt::format("time '{}': it must be at least {}", printable(value, 32), "1s");
+      return fmt::format("time '{}': it must be at least {}", printable(value, 32), "2s");
     request.time = *time;
   } else if (key == "action") {
     request.action = parse_action(value);

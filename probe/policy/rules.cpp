@@ -128,6 +128,17 @@ Result<Policy> resolve(const Site& site, const JobKind& kind) {
   return policy;
 }
 
+std::vector<std::string> without_effect(const Site& site) {
+  std::vector<std::string> lines = without_effect(site.defaults);
+  for (const Rule& rule : site.rules) {
+    Policy policy = site.defaults;
+    apply_rule(policy, rule);
+    for (std::string& line : without_effect(policy))
+      if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
 std::vector<Wish> not_granted_for_sure(const Site& site, const JobKind& kind, const Request& request) {
   Policy known = site.defaults;
   std::string why;

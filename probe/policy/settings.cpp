@@ -21,6 +21,9 @@ using std::chrono::seconds;
 constexpr Ns kLongestCheck = seconds(60);
 /// As long as parse_duration reads.
 constexpr Ns kDay = hours(24);
+/// The prologs of a job begin within a second of each other where the controller is quiet; each needs a tenth
+/// to ask it, and some to prove who it is. Sooner not even four idle nodes meet.
+constexpr Ns kShortestRendezvous = milliseconds(500);
 constexpr std::size_t kMaxHostBytes = 255;  // DNS
 
 std::string check_address(const std::string& value) {
@@ -91,7 +94,7 @@ std::vector<Setting> check() {
       {"check", "max_time", Scope::job, "how long a user may make it",
        duration(&Policy::max_time, kShortestCheck, kLongestCheck)},
       {"check", "rendezvous", Scope::job, "how long the nodes have to find each other",
-       duration(&Policy::rendezvous, milliseconds(100), kLongestCheck)},
+       duration(&Policy::rendezvous, kShortestRendezvous, kLongestCheck)},
       {"check", "slice", Scope::job, "how long bytes are moved when all is well",
        duration(&Policy::slice, milliseconds(100), kLongestCheck)},
       {"check", "group_size", Scope::job, "larger jobs are measured in groups of so many nodes",

@@ -28,7 +28,7 @@ bool still_counts(const Policy& policy, const PastPass& pass) {
   const auto held = [](const std::optional<Rate>& then, const std::optional<Rate>& now) {
     return !now || (then && *then >= *now);
   };
-  return pass.ago < policy.min_interval && pass.op == policy.op &&
+  return pass.ago < policy.min_interval && pass.op == policy.op && pass.with == measured_with(policy) &&
          (!policy.min || pass.busbw >= *policy.min) && held(pass.min_per_rail, policy.min_per_rail) &&
          held(pass.min_per_pair, policy.min_per_pair);
 }

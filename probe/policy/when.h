@@ -31,6 +31,7 @@ struct PastPass {
   Rate busbw;
   std::string op;
   std::optional<Rate> min_per_rail, min_per_pair;  ///< what it was held against
+  std::string with;                                ///< the settings it was measured with: measured_with()
 };
 
 struct CheckIt {};

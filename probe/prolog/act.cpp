@@ -13,6 +13,9 @@ namespace netcheck::prolog {
 namespace {
 
 constexpr std::int64_t kRateWindow = 3'600;
+// So long after it was announced a drain counts as one that sinfo may not show yet. It takes two seconds at
+// most; nodes' clocks may differ, by less than munge's five minutes, beyond which no credential is taken.
+constexpr std::int64_t kDrainWindow = 300;
 // Between the words on the terminal and the end of the job: salloc and srun need a moment to show them.
 constexpr auto kWordsBeforeEnd = std::chrono::seconds(1);
 constexpr auto kForTheEnd = std::chrono::milliseconds(300);  // of the time left, for scancel
@@ -31,7 +34,8 @@ class Act {
   }
 
   Acted run() {
-    auto job = look_up(controller_, found_.run.job, deadline_);
+    auto job = look_up(controller_, found_.run.job, deadline_,
+                       may_refuse(found_.policy, found_.finding) ? Asked::standing_too : Asked::identity);
     if (!job) return ends(job.error());
     job_ = std::move(*job);
     others_ = job_.admin_comment;
@@ -65,9 +69,7 @@ class Act {
     cluster_.partition = found_.partition;
     const Questions questions = prolog::questions(found_.policy, found_.finding, job_, own_);
     const std::string job = "--jobs=" + std::to_string(found_.run.job);
-    if (questions.standing)
-      take(call("squeue", {"--noheader", job, "--Format=" + standing_format()}), cluster_.standing,
-           [&](const std::string& text) { return read_standing(text, found_.run.job); });
+    cluster_.standing = job_.standing;
     if (questions.placement)
       take(call("squeue", {"--noheader", job, "--format=" + placement_format()}), cluster_.placement,
            [&](const std::string& text) { return read_placement(text, found_.run.job); });
@@ -105,13 +107,15 @@ class Act {
   // After the announcement: whoever counts now counts us, so that of many that act at once none overlooks all
   // the others. Too many is then too few rather than one too many.
   bool may_go_on() {
-    if (plan_.counts && found_.policy.max_actions_per_hour > 0) {
+    if (plan_.counts && (found_.policy.max_actions_per_hour > 0 || !plan_.drain.empty())) {
       count_deeds();
       decide();
     }
     if (any_exists(found_.kill_switches)) {
       plan_ = {};
-      plan_.tail = " action=annotate brake=disabled";
+      plan_.brakes = " brake=disabled";
+      plan_.tail = " action=annotate" + plan_.brakes;
+      if (own_.requeues > 0) plan_.tail += fmt::format(" requeues={}", own_.requeues);
       acted_.line = found_.line + plan_.tail;
     }
     return announce();
@@ -127,6 +131,7 @@ class Act {
     if (cluster_.deeds_failed) return;
     const auto deeds = read_deeds(*live, *ended, now_ - kRateWindow, Deed{found_.run.job, now_});
     cluster_.deeds = static_cast<std::uint32_t>(deeds.size());
+    cluster_.announced = drains_announced(deeds, now_ - kDrainWindow);
   }
 
   void drain() {
@@ -216,11 +221,9 @@ class Act {
   }
 
   void say_brakes() {
-    for (const char* brake : {" brake=", " drain_brake="})
-      if (plan_.tail.find(brake) != std::string::npos) {
-        acted_.said.push_back(fmt::format("a brake held: job={} line=\"{}\"", job_.target, acted_.line));
-        return;
-      }
+    if (!plan_.brakes.empty())
+      acted_.said.push_back(
+          fmt::format("a brake held:{} job={} line=\"{}\"", plan_.brakes, job_.target, acted_.line));
   }
 
   const Case& found_;

@@ -22,17 +22,19 @@ constexpr std::size_t kCommentColumn = 2 * kMaxCommentBytes;  // another tool's 
 
 struct Row {
   std::array<std::string_view, kColumns> columns;
-  std::string_view comment;
+  std::string_view standing, comment;
 };
 
 // A line of the answer, when it is the first of a row: a comment may hold line ends.
-std::optional<Row> row_of(std::string_view line) {
-  if (line.size() < kColumn * kColumns) return std::nullopt;
+std::optional<Row> row_of(std::string_view line, Asked asked) {
+  const std::size_t extra = asked == Asked::standing_too ? kStandingBytes : 0;
+  if (line.size() < kColumn * kColumns + extra) return std::nullopt;
   Row row;
   for (std::size_t i = 0; i < kColumns; ++i)
     row.columns[i] = trimmed(line.substr(i * kColumn, kColumn));
   if (!number(row.columns[kJob]) || !number(row.columns[kBatch])) return std::nullopt;
-  row.comment = line.substr(kColumn * kColumns);
+  row.standing = line.substr(kColumn * kColumns, extra);
+  row.comment = line.substr(kColumn * kColumns + extra);
   return row;
 }
 
@@ -58,18 +60,19 @@ Result<std::string> target_of(const Row& row, std::uint32_t job) {
 
 }  // namespace
 
-std::string squeue_format() {
+std::string squeue_format(Asked asked) {
   std::string format;
   for (const char* field : kFields)
     format += fmt::format("{}:{},", field, kColumn);
+  if (asked == Asked::standing_too) format += standing_format() + ",";
   return format + fmt::format("admin_comment:{}", kCommentColumn);
 }
 
-Result<JobFacts> read_squeue(std::string_view text, std::uint32_t job) {
+Result<JobFacts> read_squeue(std::string_view text, std::uint32_t job, Asked asked) {
   std::optional<JobFacts> facts;
   bool ours = false;  // the lines that follow belong to our row's comment
   for (const std::string_view line : split(text, "\n")) {
-    const auto row = row_of(line);
+    const auto row = row_of(line, asked);
     if (!row) {
       if (ours) facts->admin_comment += " " + std::string(trimmed(line));
       continue;
@@ -80,7 +83,8 @@ Result<JobFacts> read_squeue(std::string_view text, std::uint32_t job) {
     auto target = target_of(*row, job);
     if (!target) return tl::unexpected(target.error());
     facts = JobFacts{std::move(*target), std::string(trimmed(row->comment)), row->columns[kBatch] == "1",
-                     number(row->columns[kHetJob]).value_or(0) != 0};
+                     number(row->columns[kHetJob]).value_or(0) != 0, std::nullopt};
+    if (auto standing = read_standing(row->standing, job)) facts->standing = std::move(*standing);
   }
   if (!facts) return fail("find the job", std::to_string(job), "squeue does not list it: it may have ended");
   facts->admin_comment = trimmed(facts->admin_comment);
@@ -105,18 +109,24 @@ std::string merge_comment(std::string_view existing, std::string_view line, std:
   // Ours may use what others leave, and half of the room in any case.
   const std::size_t room = kMaxCommentBytes - std::min(others.size(), kMaxCommentBytes / 2);
   const std::string end = printable(tail, room / 2);
-  std::string comment = printable(line, room - end.size()) + end;
+  std::string comment = printable(line, room - end.size());
+  // Cut within quotes, they end here: what follows counts.
+  if (std::ranges::count(comment, '"') % 2 != 0) {
+    if (comment.size() == room - end.size()) comment.pop_back();
+    comment += '"';
+  }
+  comment += end;
   return comment + printable(others, kMaxCommentBytes - comment.size());
 }
 
-Result<JobFacts> look_up(Controller& controller, std::uint32_t job, Time deadline) {
+Result<JobFacts> look_up(Controller& controller, std::uint32_t job, Time deadline, Asked asked) {
   const auto subject = std::to_string(job);
-  auto answer =
-      controller.call("squeue", {"--noheader", "--jobs=" + subject, "--Format=" + squeue_format()}, deadline);
+  auto answer = controller.call(
+      "squeue", {"--noheader", "--jobs=" + subject, "--Format=" + squeue_format(asked)}, deadline);
   if (!answer && has_ended(answer.error())) return fail("find the job", subject, kEnded);
   if (!answer) return tl::unexpected(answer.error());
   if (trimmed(*answer).empty()) return fail("find the job", subject, kEnded);
-  return read_squeue(*answer, job);
+  return read_squeue(*answer, job, asked);
 }
 
 Result<void> write_comment(Controller& controller, const JobFacts& job, const std::string& comment,

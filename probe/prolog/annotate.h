@@ -8,6 +8,8 @@
 // show job` can be forged by a job's name.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "contract/error.h"
 #include "contract/units.h"
 #include "prolog/controller.h"
+#include "prolog/facts.h"
 
 namespace netcheck::prolog {
 
@@ -22,18 +25,24 @@ struct JobFacts {
   std::string target;         ///< as scontrol takes it: "17", "17_3", "17+1"
   std::string admin_comment;  ///< what stands there now
   bool batch = false;
-  bool component = false;  ///< of a heterogeneous job
+  bool component = false;            ///< of a heterogeneous job
+  std::optional<Standing> standing;  ///< where it was asked for, and understood
 };
 
 /// A comment is one line of at most this many bytes: accounting databases cut at 64 KiB, people long before.
 inline constexpr std::size_t kMaxCommentBytes = 1'024;
 
-/// The fields that read_squeue expects, as squeue's --Format: six numbers in columns, then the comment.
-[[nodiscard]] std::string squeue_format();
+/// What is asked of a job: who it is, or, where something may be done to it, how it stands as well. One call
+/// either way: whoever acts has few to spare.
+enum class Asked : std::uint8_t { identity, standing_too };
+/// The fields that read_squeue expects, as squeue's --Format: six numbers in columns, those of
+/// standing_format(), then the comment.
+[[nodiscard]] std::string squeue_format(Asked asked = Asked::identity);
 
 /// The one row whose JobID is `job` in squeue's answer. Error: no row, several, or one that does not say
 /// which task or component it is. Pure.
-[[nodiscard]] Result<JobFacts> read_squeue(std::string_view text, std::uint32_t job);
+[[nodiscard]] Result<JobFacts> read_squeue(std::string_view text, std::uint32_t job,
+                                           Asked asked = Asked::identity);
 
 /// The comment to write: `line`, then what another tool wrote (earlier "netcheck=" lines of ours replaced;
 /// separator " | "), ≤ kMaxCommentBytes, printable. `tail` is the end of our line, which is kept when the
@@ -46,7 +55,8 @@ inline constexpr std::size_t kMaxCommentBytes = 1'024;
 /// The reason of the error where the job is over: its user may cancel it at any moment.
 inline constexpr const char* kEnded = "the job has ended meanwhile";
 
-[[nodiscard]] Result<JobFacts> look_up(Controller& controller, std::uint32_t job, Time deadline);
+[[nodiscard]] Result<JobFacts> look_up(Controller& controller, std::uint32_t job, Time deadline,
+                                       Asked asked = Asked::identity);
 /// No call where the comment stands there already.
 [[nodiscard]] Result<void> write_comment(Controller& controller, const JobFacts& job,
                                          const std::string& comment, Time deadline);

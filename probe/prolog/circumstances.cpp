@@ -44,6 +44,19 @@ std::optional<std::string> share_word(std::string_view text) {
   return std::nullopt;
 }
 
+// Whether each of "4(x3),2" is at least `wanted`.
+bool has_all(std::string_view cpus_per_node, std::uint32_t wanted) {
+  for (bool more = true; more;) {
+    const std::size_t comma = cpus_per_node.find(',');
+    const std::string_view part = cpus_per_node.substr(0, comma);
+    more = comma != std::string_view::npos;
+    if (more) cpus_per_node.remove_prefix(comma + 1);
+    const auto cpus = whole_number(part.substr(0, part.find('(')));
+    if (!cpus || *cpus < wanted) return false;
+  }
+  return true;
+}
+
 Ns since_boot() {
   timespec ts{};
   ::clock_gettime(CLOCK_BOOTTIME, &ts);
@@ -119,8 +132,7 @@ std::optional<bool> owns_nodes(const std::optional<std::string>& share, std::str
                                std::uint32_t cpus_here) {
   // "USER": the neighbours, if any, are the user's own.
   if (share == "NO" || share == "USER" || share == "TOPO") return true;
-  const auto cpus = whole_number(cpus_per_node.substr(0, cpus_per_node.find_first_of("(,")));
-  if (share != "YES" && cpus && cpus_here > 0 && *cpus >= cpus_here) return true;
+  if (share != "YES" && cpus_here > 0 && has_all(cpus_per_node, cpus_here)) return true;
   if (!share) return std::nullopt;
   return false;
 }
@@ -150,8 +162,8 @@ Circumstances known_to_all(const Job& job, bool asked, const Policy& policy, Tim
   return known;
 }
 
-Conduct conduct_of_first(Circumstances known, const Job& job, const Policy& policy, Time deadline,
-                         std::vector<std::string>& remarks) {
+Conduct conduct_of_first(Circumstances known, const Job& job, const Policy& policy, Controller& controller,
+                         Time deadline, std::vector<std::string>& remarks) {
   const std::uint32_t id = job.roster.run.job;
   SlurmFacts facts = facts_from_environment([](const char* name) { return std::getenv(name); });
   const char* cpus = std::getenv("SLURM_JOB_CPUS_PER_NODE");
@@ -160,10 +172,8 @@ Conduct conduct_of_first(Circumstances known, const Job& job, const Policy& poli
   const bool limit_wanted = policy.min_walltime > Ns::zero() && !facts.walltime;
   const bool owner_wanted = policy.shared == Shared::skip && !owner();
   if (limit_wanted || owner_wanted) {
-    const auto answer =
-        Controller(slurm_conf(), slurm_path())
-            .call("squeue", {"--noheader", "--jobs=" + std::to_string(id), "--Format=" + facts_format()},
-                  deadline);
+    const auto answer = controller.call(
+        "squeue", {"--noheader", "--jobs=" + std::to_string(id), "--Format=" + facts_format()}, deadline);
     const SlurmFacts said = answer ? read_facts(*answer, id) : SlurmFacts{};
     if (!facts.walltime) facts.walltime = said.walltime;
     if (!facts.share) facts.share = said.share;

@@ -14,6 +14,7 @@
 #include "contract/error.h"
 #include "contract/units.h"
 #include "policy/when.h"
+#include "prolog/controller.h"
 #include "prolog/job.h"
 
 namespace netcheck::prolog {
@@ -35,8 +36,10 @@ struct SlurmFacts {
 /// "30", "30:00", "1:30:00", "2-00:00:00", "UNLIMITED"; nullopt for anything else. Pure.
 [[nodiscard]] std::optional<Ns> parse_time_limit(std::string_view text);
 
-/// Whether nobody else's job can be on the job's nodes, by `share`, or because the job has all of the first
-/// node's CPUs. `cpus_per_node`: SLURM_JOB_CPUS_PER_NODE, "4(x3),2"; "" where it is not set. Pure.
+/// Whether nobody else's job can be on the job's nodes: by `share`, or because it has as many CPUs on each of
+/// them as this one has. `cpus_per_node`: SLURM_JOB_CPUS_PER_NODE, "4(x3),2"; "" where it is not set. That
+/// the other nodes are no larger than this one is taken for granted: to ask would be one more call for each
+/// job, and a site where that happens has --exclusive. Pure.
 [[nodiscard]] std::optional<bool> owns_nodes(const std::optional<std::string>& share,
                                              std::string_view cpus_per_node, std::uint32_t cpus_here);
 
@@ -47,10 +50,11 @@ struct SlurmFacts {
 /// looked up only where `policy` names some.
 [[nodiscard]] Circumstances known_to_all(const Job& job, bool asked, const Policy& policy, Time deadline);
 
-/// What the job's first node makes of it, asking Slurm only for what the policy needs. `remarks`: what could
-/// not be found out.
+/// What the job's first node makes of it, asking Slurm only for what the policy needs, in one call at most.
+/// `remarks`: what could not be found out.
 [[nodiscard]] Conduct conduct_of_first(Circumstances known, const Job& job, const Policy& policy,
-                                       Time deadline, std::vector<std::string>& remarks);
+                                       Controller& controller, Time deadline,
+                                       std::vector<std::string>& remarks);
 
 /// Whether there is a file of this name, of whatever kind.
 [[nodiscard]] bool exists(const std::string& path);

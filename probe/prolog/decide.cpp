@@ -185,7 +185,11 @@ class Decision {
     if (!drains(policy_, finding_)) return;
     if (finding_.noisy) return drain_brake("noisy");
     if (!cluster_.nodes) return drain_brake("nodes-unknown");
-    std::set<std::string> all, drained;
+    if (cluster_.deeds_failed) return drain_brake("actions-uncounted");
+    if (!cluster_.announced) return drain_brake("drains-unknown");
+    // What others are about to drain is counted as drained: each announces it before it counts, so of any
+    // number at the same moment none overlooks all the others.
+    std::set<std::string> all, drained(cluster_.announced->begin(), cluster_.announced->end());
     for (const NodeFacts& node : *cluster_.nodes) {
       all.insert(node.name);
       if (drained_by_us(node)) drained.insert(node.name);
@@ -196,7 +200,7 @@ class Decision {
       std::string why = why_no_drain(culprit.node);
       if (!why.empty()) why = fmt::format("{}:{}", culprit.node, why);
       const bool full = plan_.drain.size() >= policy_.max_drain,
-                 over = drained.size() + plan_.drain.size() >= most;
+                 over = !drained.contains(culprit.node) && drained.size() >= most;
       if (why.empty() && full) why = fmt::format("max_drain={}", policy_.max_drain);
       if (why.empty() && over) why = fmt::format("max_drained_total={}", most);
       if (!why.empty()) {
@@ -205,6 +209,7 @@ class Decision {
         continue;
       }
       plan_.drain.push_back(culprit.node);
+      drained.insert(culprit.node);
       words += " " + culprit.words;
       plan_.drain_reason =
           printable(fmt::format("{}job {} measured{}", kDrainReason, job_.target, words), kReasonBytes);
@@ -243,16 +248,17 @@ class Decision {
   void say() {
     std::string& tail = plan_.tail;
     const bool any = plan_.wanted != Action::annotate || plan_.acts() || !drain_brakes_.empty();
-    if (any && policy_.dry_run) {
-      tail = fmt::format(" action=annotate would={}", name(plan_.action));
-    } else if (any) {
-      tail = fmt::format(" action={}", name(plan_.action));
-      if (plan_.wanted != plan_.action) tail += fmt::format(" wanted={}", name(plan_.wanted));
-    }
-    if (!brakes_.empty()) tail += " brake=" + brakes_;
+    if (any)
+      tail = fmt::format(" {}={}", policy_.dry_run ? "action=annotate would" : "action", name(plan_.action));
+    if (any && plan_.wanted != plan_.action) tail += fmt::format(" wanted={}", name(plan_.wanted));
+    if (!brakes_.empty()) plan_.brakes = " brake=" + brakes_;
+    tail += plan_.brakes;
     if (!plan_.drain.empty())
       tail += fmt::format(" {}={}", policy_.dry_run ? "would_drain" : "drain", fold_node_list(plan_.drain));
-    if (!drain_brakes_.empty()) tail += " drain_brake=" + drain_brakes_;
+    if (!drain_brakes_.empty()) {
+      tail += " drain_brake=" + drain_brakes_;
+      plan_.brakes += " drain_brake=" + drain_brakes_;
+    }
     if (policy_.dry_run) plan_.requeues = own_.requeues;
     if (plan_.requeues > 0) tail += fmt::format(" requeues={}", plan_.requeues);
     if (plan_.counts && !policy_.dry_run) tail += fmt::format(" acted={}", now_);
@@ -307,16 +313,17 @@ Finding finding_of(const judge::Verdict& verdict, const std::optional<judge::Ver
   return finding;
 }
 
+bool may_refuse(const Policy& policy, const Finding& finding) {
+  if (finding.kind == Finding::Kind::fail) return policy.action != Action::annotate;
+  return finding.kind == Finding::Kind::broken_off && policy.on_inconclusive == OnInconclusive::requeue_once;
+}
+
 Questions questions(const Policy& policy, const Finding& finding, const JobFacts& job,
                     const OwnHistory& own) {
   Questions ask;
-  const bool fails = finding.kind == Finding::Kind::fail;
-  const bool again =
-      finding.kind == Finding::Kind::broken_off && policy.on_inconclusive == OnInconclusive::requeue_once;
-  const bool refuses = (fails && policy.action != Action::annotate) || again;
-  ask.standing = refuses && !job.component;
-  const bool requeues = ask.standing && fails && policy.action == Action::requeue && job.batch &&
-                        !finding.culprits.empty() && own.requeues < policy.max_requeues;
+  const bool requeues = finding.kind == Finding::Kind::fail && policy.action == Action::requeue &&
+                        !job.component && job.batch && !finding.culprits.empty() &&
+                        own.requeues < policy.max_requeues;
   ask.placement = requeues;
   ask.nodes = requeues || drains(policy, finding);
   return ask;

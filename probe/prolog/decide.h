@@ -51,7 +51,10 @@ struct ClusterFacts {
   std::string partition;                        ///< the job's
   std::optional<std::uint32_t> deeds;           ///< other actions of the last hour
   bool deeds_failed = false;                    ///< asked, and no answer
-  std::string refused;                          ///< Slurm's own words when it would not do what was planned
+  /// Nodes that other checks have announced to drain a moment ago, whether or not sinfo shows it yet;
+  /// nullopt: a line of theirs cannot be read.
+  std::optional<std::vector<std::string>> announced = std::vector<std::string>{};
+  std::string refused;  ///< Slurm's own words when it would not do what was planned
 };
 
 struct ActionPlan {
@@ -63,15 +66,20 @@ struct ActionPlan {
   std::string drain_reason;
   bool counts = false;         ///< towards max_actions_per_hour
   std::string tail;            ///< of the line: " action=requeue requeues=1 acted=…"
+  std::string brakes;          ///< of it: " brake=not-batch drain_brake=max_drain=1"; empty: none held
   std::uint32_t requeues = 0;  ///< ours, this one included
 
   [[nodiscard]] bool acts() const { return action != Action::annotate || !drain.empty(); }
 };
 
-/// What has to be asked of Slurm before it can be decided.
+/// Whether the job may be held, requeued or cancelled, by the policy and the verdict alone: then it has to be
+/// known how it stands.
+[[nodiscard]] bool may_refuse(const Policy& policy, const Finding& finding);
+
+/// What else has to be asked of Slurm before it can be decided.
 struct Questions {
-  bool standing = false, placement = false, nodes = false;
-  [[nodiscard]] bool any() const { return standing || placement || nodes; }
+  bool placement = false, nodes = false;
+  [[nodiscard]] bool any() const { return placement || nodes; }
 };
 [[nodiscard]] Questions questions(const Policy& policy, const Finding& finding, const JobFacts& job,
                                   const OwnHistory& own);

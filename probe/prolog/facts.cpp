@@ -35,6 +35,8 @@ constexpr std::array<const char*, kStandingColumns> kStandingFields = {
     "JobID",    "StateCompact", "Reason",     "PriorityLong", "RestartCnt",
     "NumNodes", "Requeue",      "Contiguous", "Feature",      "tres-per-node"};
 
+static_assert(kStandingBytes == kStandingColumns * kColumn);
+
 struct NodeColumn {
   const char* field;
   std::size_t width;
@@ -77,10 +79,24 @@ Result<std::vector<std::string>> node_list(std::string_view text) {
   return expand_node_list(text);
 }
 
-// The value of "key=VALUE" among the words of our line, the last one: what we append comes last.
-std::string_view word_of(std::string_view line, std::string_view key) {
+// Our line without what stands in quotes: a reason may hold what a user wrote, and count for nothing.
+std::string unquoted(std::string_view line) {
+  std::string bare;
+  while (!line.empty()) {
+    const std::size_t begin = line.find('"');
+    const std::size_t end = begin == std::string_view::npos ? begin : line.find('"', begin + 1);
+    if (end == std::string_view::npos) return bare + std::string(line);
+    bare += line.substr(0, begin);
+    line.remove_prefix(end + 1);
+  }
+  return bare;
+}
+
+// The value of "key=VALUE" among the words of our line, the last one: what we append comes last. `bare`:
+// without quotes.
+std::string_view word_of(std::string_view bare, std::string_view key) {
   std::string_view value;
-  for (const std::string_view word : split(line, " "))
+  for (const std::string_view word : split(bare, " "))
     if (word.substr(0, key.size()) == key) value = word.substr(key.size());
   return value;
 }
@@ -103,16 +119,17 @@ std::string culprits_of(std::string_view line) {
 
 constexpr std::size_t kPreviousBytes = 160;  // a dozen names: the record has them all
 
-std::string summary_of(std::string_view line) {
-  const std::string_view verdict = word_of(line.substr(0, line.find(' ')), "netcheck=");
-  const std::string culprits = culprits_of(line);
+std::string summary_of(std::string_view bare) {
+  const std::string_view verdict = word_of(bare.substr(0, bare.find(' ')), "netcheck=");
+  const std::string culprits = culprits_of(bare);
   return printable(culprits.empty() ? std::string(verdict) : fmt::format("{}(slow={})", verdict, culprits),
                    kPreviousBytes);
 }
 
 void add_deed(std::set<Deed>& deeds, std::optional<std::uint32_t> job, std::string_view comment) {
-  const auto time = number<std::int64_t>(word_of(own_line(comment), "acted="));
-  if (job && time) deeds.insert({*job, *time});
+  const std::string bare = unquoted(own_line(comment));
+  const auto time = number<std::int64_t>(word_of(bare, "acted="));
+  if (job && time) deeds.insert({*job, *time, std::string(word_of(bare, "drain="))});
 }
 
 }  // namespace
@@ -221,15 +238,26 @@ std::vector<Deed> read_deeds(std::string_view squeue, std::string_view sacct, st
   return recent;
 }
 
+std::optional<std::vector<std::string>> drains_announced(const std::vector<Deed>& deeds, std::int64_t since) {
+  std::vector<std::string> nodes;
+  for (const Deed& deed : deeds) {
+    if (deed.time < since || deed.drain.empty()) continue;
+    const auto names = expand_node_list(deed.drain);
+    if (!names) return std::nullopt;
+    nodes.insert(nodes.end(), names->begin(), names->end());
+  }
+  return nodes;
+}
+
 OwnHistory read_own_history(std::string_view comment) {
-  const std::string_view line = own_line(comment);
+  const std::string bare = unquoted(own_line(comment));
   OwnHistory history;
-  history.requeues = number(word_of(line, "requeues=")).value_or(0);
-  const std::string_view action = word_of(line, "action=");
+  history.requeues = number(word_of(bare, "requeues=")).value_or(0);
+  const std::string_view action = word_of(bare, "action=");
   if (action == name(Action::requeue) || action == name(Action::hold))
-    history.previous = summary_of(line);  // that run was refused
+    history.previous = summary_of(bare);  // that run was refused
   else
-    history.previous = printable(word_of(line, "prev="), kPreviousBytes + 8);
+    history.previous = printable(word_of(bare, "prev="), kPreviousBytes + 8);
   return history;
 }
 

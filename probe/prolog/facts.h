@@ -7,10 +7,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "contract/error.h"
 #include "contract/job.h"
+#include "prolog/columns.h"
 
 namespace netcheck::prolog {
 
@@ -28,7 +30,8 @@ struct Standing {
   /// In its prolog: neither ended nor held nor being requeued by somebody else.
   [[nodiscard]] bool running() const { return state == "R" || state == "CF"; }
 };
-/// squeue's --Format for it, and the one row whose JobID is `job`.
+/// squeue's --Format for it, how long each row is, and the one row whose JobID is `job`.
+inline constexpr std::size_t kStandingBytes = 10 * kColumn;
 [[nodiscard]] std::string standing_format();
 [[nodiscard]] Result<Standing> read_standing(std::string_view text, std::uint32_t job);
 
@@ -60,11 +63,16 @@ struct NodeFacts {
 inline constexpr std::string_view kDrainReason = "netcheck: ";
 [[nodiscard]] bool drained_by_us(const NodeFacts& node);
 
-/// An action of ours, as its job's line tells it: `acted=UNIX_TIME`.
+/// An action of ours, as its job's line tells it: `acted=UNIX_TIME`, and `drain=NODES` where it drains.
 struct Deed {
   std::uint32_t job = 0;
   std::int64_t time = 0;
-  friend auto operator<=>(const Deed&, const Deed&) = default;
+  std::string drain = {};  ///< as it stands in the line; empty: nothing drained
+  /// Which deed it is; not what was done.
+  friend auto operator<=>(const Deed& a, const Deed& b) {
+    return std::pair(a.job, a.time) <=> std::pair(b.job, b.time);
+  }
+  friend bool operator==(const Deed& a, const Deed& b) { return (a <=> b) == 0; }
 };
 /// squeue's --Format for live jobs, and sacct's --format for ended ones: both have the id, then the comment.
 [[nodiscard]] std::string deeds_format();
@@ -72,6 +80,10 @@ inline constexpr const char* kSacctFields = "JobIDRaw,AdminComment";
 /// Of squeue's and sacct's answers together, each once, those since `since`, without `own`.
 [[nodiscard]] std::vector<Deed> read_deeds(std::string_view squeue, std::string_view sacct,
                                            std::int64_t since, const Deed& own);
+/// The nodes that these deeds, those since `since`, have drained or are about to. nullopt: one of the lines
+/// is cut, so they are not known.
+[[nodiscard]] std::optional<std::vector<std::string>> drains_announced(const std::vector<Deed>& deeds,
+                                                                       std::int64_t since);
 
 /// What a job's own line still says of its earlier runs.
 struct OwnHistory {

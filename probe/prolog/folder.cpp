@@ -24,15 +24,24 @@ std::string reason_of(int error) {
   return std::strerror(error);
 }
 
+// What an administrator can do about it; "" where that depends.
+std::string remedy_of(int error) {
+  if (error == ENOSPC || error == EDQUOT) return "make room on that filesystem";
+  if (error == EROFS) return "mount that filesystem for writing, or name another folder in netcheck.toml";
+  return {};
+}
+
 bool only_ours(const struct stat& status) {
   return (status.st_uid == 0 || status.st_uid == ::geteuid()) && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-Result<system::Descriptor> open_folder(int base, const std::string& name, const std::string& path) {
+// `made`: why it could not be made, as errno; 0: it was, or was not to be.
+Result<system::Descriptor> open_folder(int base, const std::string& name, const std::string& path, int made) {
   system::Descriptor folder(::openat(base, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!folder && (errno == ELOOP || errno == ENOTDIR))
     return fail("use the folder", path, "it is a symbolic link or no folder", "remove it");
-  if (!folder) return fail("use the folder", path, reason_of(errno));
+  const int error = errno == ENOENT && made != 0 ? made : errno;
+  if (!folder) return fail("use the folder", path, reason_of(error), remedy_of(error));
   struct stat status {};
   if (::fstat(folder.get(), &status) != 0) return fail("use the folder", path, reason_of(errno));
   if (!only_ours(status))
@@ -70,16 +79,22 @@ Result<Folder> Folder::open(const std::string& path, mode_t mode) {
   const std::filesystem::path whole(path);
   std::error_code ignored;  // what is missing shows when it is opened
   std::filesystem::create_directories(whole.parent_path(), ignored);
-  ::mkdir(path.c_str(), mode);
-  auto folder = open_folder(AT_FDCWD, path, path);
+  const int made = ::mkdir(path.c_str(), mode) == 0 ? 0 : errno;
+  auto folder = open_folder(AT_FDCWD, path, path, made);
+  if (!folder) return tl::unexpected(folder.error());
+  return Folder(std::move(*folder), path);
+}
+
+Result<Folder> Folder::existing(const std::string& path) {
+  auto folder = open_folder(AT_FDCWD, path, path, 0);
   if (!folder) return tl::unexpected(folder.error());
   return Folder(std::move(*folder), path);
 }
 
 Result<Folder> Folder::inner(const std::string& name, mode_t mode) const {
-  ::mkdirat(descriptor_.get(), name.c_str(), mode);
+  const int made = ::mkdirat(descriptor_.get(), name.c_str(), mode) == 0 ? 0 : errno;
   const std::string path = path_ + "/" + name;
-  auto folder = open_folder(descriptor_.get(), name, path);
+  auto folder = open_folder(descriptor_.get(), name, path, made);
   if (!folder) return tl::unexpected(folder.error());
   return Folder(std::move(*folder), path);
 }
@@ -91,14 +106,14 @@ Result<std::string> Folder::prepare(const std::string& name, std::string_view co
   remove(temporary);
   const system::Descriptor file(::openat(descriptor_.get(), temporary.c_str(),
                                          O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file) return fail("write", path, reason_of(errno));
+  if (!file) return fail("write", path, reason_of(errno), remedy_of(errno));
   // The content first, as root's alone; then it is given away.
   const bool whole = write_all(file.get(), content) && ::fchown(file.get(), owner.uid, owner.gid) == 0 &&
                      ::fchmod(file.get(), mode) == 0;
   if (whole) return temporary;
   const int error = errno;
   remove(temporary);
-  return fail("write", path, reason_of(error), error == ENOSPC ? "make room on that filesystem" : "");
+  return fail("write", path, reason_of(error), remedy_of(error));
 }
 
 Result<void> Folder::write(const std::string& name, std::string_view content, mode_t mode,
@@ -140,7 +155,7 @@ Result<std::string> Folder::read(const std::string& name, std::size_t max_bytes)
 Result<system::Descriptor> Folder::open_file(const std::string& name) const {
   system::Descriptor file(
       ::openat(descriptor_.get(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file) return fail("open", path_ + "/" + name, reason_of(errno));
+  if (!file) return fail("open", path_ + "/" + name, reason_of(errno), remedy_of(errno));
   return file;
 }
 

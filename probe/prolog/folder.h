@@ -20,7 +20,9 @@ class Folder {
   /// Opens `path`, made with `mode` when it is not there (its parents with 0755). Error: a symbolic link, no
   /// folder, not ours, or writable by group or others.
   [[nodiscard]] static Result<Folder> open(const std::string& path, mode_t mode);
-  /// The same for a folder in it.
+  /// The same for one that must be there: a mount point that nothing is mounted on is not to be filled.
+  [[nodiscard]] static Result<Folder> existing(const std::string& path);
+  /// As open, for a folder in it.
   [[nodiscard]] Result<Folder> inner(const std::string& name, mode_t mode) const;
 
   struct Owner {

@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <sstream>
+#include <string_view>
 
 #include "system/process.h"
 
@@ -18,12 +19,23 @@ constexpr const char* kLockFile = "lock";
 constexpr const char* kRemainsFile = "stuck";
 constexpr std::size_t kMaxRemainsBytes = 64u << 10;  // a thousand of them
 
-std::optional<std::uint32_t> holder_of(int fd) {
-  std::array<char, 16> text{};
+constexpr std::size_t kMaxHolderBytes = 80;  // ten digits and a host's name (HOST_NAME_MAX: 64)
+
+// "17 n3\n".
+std::optional<Holder> read_holder(std::string_view text) {
+  Holder holder;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), holder.job);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  text = text.substr(0, text.find('\n'));
+  if (text.starts_with(' ')) holder.node = printable(text.substr(1), kMaxHolderBytes);
+  return holder;
+}
+
+std::optional<Holder> holder_of(int fd) {
+  std::array<char, kMaxHolderBytes> text{};
   const ssize_t got = ::pread(fd, text.data(), text.size(), 0);
-  std::uint32_t job = 0;
-  if (got <= 0 || std::from_chars(text.data(), text.data() + got, job).ec != std::errc()) return std::nullopt;
-  return job;
+  return got <= 0 ? std::nullopt : read_holder({text.data(), static_cast<std::size_t>(got)});
 }
 
 Result<void> write_remains(const Folder& folder, const Remains& remains) {
@@ -35,7 +47,7 @@ Result<void> write_remains(const Folder& folder, const Remains& remains) {
 
 }  // namespace
 
-Result<Lock> try_lock(const Folder& folder, std::uint32_t job) {
+Result<Lock> try_lock(const Folder& folder, const Holder& self) {
   Lock lock;
   auto file = folder.open_file(kLockFile);
   if (!file) return tl::unexpected(file.error());
@@ -46,10 +58,20 @@ Result<Lock> try_lock(const Folder& folder, std::uint32_t job) {
     return lock;
   }
   // Who holds it is a courtesy to the other's log: a full disk does not matter here.
-  const std::string text = fmt::format("{}\n", job);
+  const std::string text = fmt::format("{} {}\n", self.job, self.node);
   if (::ftruncate(lock.file.get(), 0) == 0)
     static_cast<void>(!::pwrite(lock.file.get(), text.data(), text.size(), 0));
   return lock;
+}
+
+std::optional<Holder> last_holder(const Folder& folder) {
+  const auto text = folder.read(kLockFile, kMaxHolderBytes);
+  return text ? read_holder(*text) : std::nullopt;
+}
+
+std::string shared_directory(const std::string& path, const std::string& other) {
+  return fmt::format("run_directory {} is that of {} as well: each node needs its own, best on a tmpfs", path,
+                     other);
 }
 
 Remains living_remains(const Folder& folder) {

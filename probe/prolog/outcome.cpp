@@ -158,6 +158,11 @@ Outcome inconclusive(const session::Assignment& assignment, judge::Phase phase, 
 
 Outcome outcome_of(const ProbeEnd& end, const session::Assignment& assignment, Ns took) {
   auto report = read_report(end, assignment);
+  if (!assignment.not_measured.empty()) {
+    Outcome outcome = inconclusive(assignment, judge::Phase::start, assignment.not_measured, took);
+    if (report) outcome.report = std::move(*report);
+    return outcome;
+  }
   if (!report)
     return inconclusive(
         assignment, end.reached,

@@ -27,14 +27,15 @@ struct Outcome {
 [[nodiscard]] Outcome inconclusive(const session::Assignment& assignment, judge::Phase phase,
                                    std::string reason, Ns took);
 
-/// The leader's verdict is computed again, against the thresholds of the assignment; one that claims more
-/// than its samples show is rejected. A follower repeats what its leader said.
+/// A leader that was not to measure says so, whatever its probe says. Else the leader's verdict is computed
+/// again, against the thresholds of the assignment; one that claims more than its samples show is rejected. A
+/// follower repeats what its leader said.
 [[nodiscard]] Outcome outcome_of(const ProbeEnd& end, const session::Assignment& assignment, Ns took);
 
 /// `line` and at its end what the site did not grant of the request: ` note="time=60s: the site's maximum is
-/// 20s"`, cut to kMaxNoteBytes, and all of it to kMaxLineBytes. The line itself without notes.
+/// 20s, so 20s counts"`, cut to kMaxNoteBytes, and all of it to kMaxLineBytes. The line itself without notes.
 [[nodiscard]] std::string with_notes(std::string line, const std::vector<std::string>& notes);
-inline constexpr std::size_t kMaxNoteBytes = 160;    ///< both notes that there are take 90
+inline constexpr std::size_t kMaxNoteBytes = 240;    ///< the three notes that there may be take 200
 inline constexpr std::size_t kMaxLineBytes = 1'024;  ///< as judge::line, and what a notice takes
 
 /// NETCHECK_VERDICT, NETCHECK_NODES, NETCHECK_RECORD; NETCHECK_MIN_GBPS where there is a threshold; where

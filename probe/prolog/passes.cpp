@@ -56,8 +56,8 @@ Result<Folder> passes_of(const std::string& run_directory) {
 }  // namespace
 
 std::string write_pass(const PastPass& pass, std::int64_t now) {
-  return fmt::format("{} {} {} {} {}\n", now, pass.busbw.bits_per_second, pass.op, or_zero(pass.min_per_rail),
-                     or_zero(pass.min_per_pair));
+  return fmt::format("{} {} {} {} {} {}\n", now, pass.busbw.bits_per_second, pass.op,
+                     or_zero(pass.min_per_rail), or_zero(pass.min_per_pair), pass.with);
 }
 
 std::optional<PastPass> read_pass(std::string_view line, std::int64_t now) {
@@ -65,7 +65,7 @@ std::optional<PastPass> read_pass(std::string_view line, std::int64_t now) {
   std::int64_t then = 0;
   double busbw = 0, per_rail = 0, per_pair = 0;
   PastPass pass;
-  if (!(text >> then >> busbw >> pass.op >> per_rail >> per_pair)) return std::nullopt;
+  if (!(text >> then >> busbw >> pass.op >> per_rail >> per_pair >> pass.with)) return std::nullopt;
   const auto rate = rate_from(busbw);
   if (!rate || then < 0 || then > now || !is_operation(pass.op)) return std::nullopt;
   pass.ago = std::chrono::seconds(now - then);
@@ -105,7 +105,8 @@ Result<void> remember_pass(const std::optional<judge::Verdict>& verdict, const P
                         .busbw = pass->figures.busbw,
                         .op = policy.op,
                         .min_per_rail = policy.min_per_rail,
-                        .min_per_pair = policy.min_per_pair});
+                        .min_per_pair = policy.min_per_pair,
+                        .with = measured_with(policy)});
 }
 
 }  // namespace netcheck::prolog

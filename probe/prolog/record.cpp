@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <nlohmann/json.hpp>
 
 #include "contract/wire.h"
 #include "policy/show.h"
@@ -17,6 +18,7 @@ namespace {
 
 constexpr mode_t kOpenFolder = 0755, kPrivateFolder = 0700;
 constexpr mode_t kRecordMode = 0600;
+constexpr std::size_t kMaxNodeBytes = 64;  // HOST_NAME_MAX
 constexpr const char* kRecords = "records";
 constexpr const char* kNotices = "notices";
 
@@ -33,9 +35,14 @@ Result<Folder> records_of(const Record& record) {
   return base->inner(kRecords, kPrivateFolder);
 }
 
-// What is no UTF-8 is replaced: a record must not be lost to one bad byte.
-std::string text_of(const Record& record) {
-  return to_json(record).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+// The node whose record this is; nullopt: it does not say, or is longer than any that has just begun.
+std::optional<std::string> node_of(const Folder& records, const std::string& name) {
+  constexpr std::size_t kMaxBegun = 1u << 20;  // the settings, with an exception for every node
+  const auto text = records.read(name, kMaxBegun);
+  if (!text) return std::nullopt;
+  const Json record = Json::parse(*text, nullptr, false);
+  if (!record.is_object() || !record.contains("node") || !record.at("node").is_string()) return std::nullopt;
+  return record.at("node").get<std::string>();
 }
 
 }  // namespace
@@ -81,17 +88,30 @@ std::string record_path(const std::string& run_directory, const JobRun& run) {
   return fmt::format("{}/{}/{}", run_directory, kRecords, record_name(run));
 }
 
-Result<bool> begin_record(const Record& record) {
+// What is no UTF-8 is replaced: a record must not be lost to one bad byte.
+std::string text_of(const Record& record) {
+  return to_json(record).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Begun> begin_record(const Record& record) {
   auto records = records_of(record);
   if (!records) return tl::unexpected(records.error());
   const std::string name = record_name(record.job.roster.run), text = text_of(record);
   const Folder::Owner ours{::geteuid(), ::getegid()};
   auto first = records->create(name, text, kRecordMode, ours);
-  if (!first || *first) return first;
+  if (!first) return tl::unexpected(first.error());
+  if (*first) return Begun{};
   const auto written = records->written_at(name);
-  if (written && std::abs(std::time(nullptr) - *written) < kSameRunSeconds) return false;
+  if (written && std::abs(std::time(nullptr) - *written) < kSameRunSeconds) {
+    const std::string own = record.job.roster.nodes.at(record.job.roster.self);
+    const std::string node = node_of(*records, name).value_or(own);
+    if (node != own) return Begun{Begun::Whose::another_nodes, printable(node, kMaxNodeBytes)};
+    return Begun{Begun::Whose::this_runs, own};
+  }
   records->remove(name);
-  return records->create(name, text, kRecordMode, ours);
+  first = records->create(name, text, kRecordMode, ours);
+  if (!first) return tl::unexpected(first.error());
+  return Begun{*first ? Begun::Whose::first : Begun::Whose::this_runs, {}};
 }
 
 Result<std::string> write_record(const Record& record) {

@@ -24,7 +24,8 @@ inline constexpr std::uint64_t kMaxRecordBytes = 64u << 20;
 /// ways into a check lie in one prolog, where nobody waits this long.
 inline constexpr std::int64_t kSameRunSeconds = 3'600;
 /// Of the "schema" key: raised when a reader of older records would misread newer ones.
-inline constexpr int kRecordSchema = 1;
+/// 2: samples say how long their process was kept from running; a refusal has its phase.
+inline constexpr int kRecordSchema = 2;
 
 struct Record {
   Job job;
@@ -47,11 +48,21 @@ struct Record {
 [[nodiscard]] std::string record_name(const JobRun& run);
 /// "RUN_DIR/records/CLUSTER-JOB-RESTART.json"
 [[nodiscard]] std::string record_path(const std::string& run_directory, const JobRun& run);
-/// The first record of a run, before its check begins: true. False when there is one already: the check has
-/// been made, or is being made, and this one is not to be. A plugin and a Prolog script may both start a
-/// check for the same run, at the same time too; exactly one of them gets true. Error: no record can be
-/// written.
-[[nodiscard]] Result<bool> begin_record(const Record& record);
+/// What there was of a run's record when its check was to begin.
+struct Begun {
+  enum class Whose : std::uint8_t {
+    first,         ///< nothing: it is begun now
+    this_runs,     ///< the check has been made, or is being made, and this one is not to be
+    another_nodes  ///< another node's, for the same run: the folder is shared, and not to be written to
+  };
+  Whose whose = Whose::first;
+  std::string node;  ///< the other one
+};
+/// The first record of a run, before its check begins. A plugin and a Prolog script may both start a check
+/// for the same run, at the same time too; exactly one of them is the first. Error: no record can be written.
+[[nodiscard]] Result<Begun> begin_record(const Record& record);
+/// "CLUSTER-JOB-RESTART.json" in JSON, on one line.
+[[nodiscard]] std::string text_of(const Record& record);
 /// Creates the folders as needed; written to a temporary name and renamed. Never follows a symbolic link.
 /// Returns the path.
 [[nodiscard]] Result<std::string> write_record(const Record& record);

@@ -1,116 +1,50 @@
 // The flow of one check from the outside. As root; ends within the check's deadline plus 2 s, whatever the
 // probe does.
 //
-//   job → kill switch → policy → is this job to be checked? (mode, allow, shared, min_walltime, min_interval,
-//   settle) → checked already? → can this node check at all? (nodes, lock, remains, account, modules,
-//   listener) → probe → outcome → record and notice → the leader annotates
+//   job → kill switch → policy → is this job to be checked? (mode, allow) → checked already? → can this node
+//   check at all? (nodes, account; on the first node the listener, then shared, min_walltime, min_interval,
+//   settle; lock, remains, modules) → probe → outcome → record and notice → the leader annotates and acts →
+//   spool
+//
+// What the steps stand on is in premises.h.
 #include "prolog/supervisor.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
-#include <filesystem>
 #include <utility>
 
 #include "policy/when.h"
 #include "prolog/act.h"
 #include "prolog/circumstances.h"
-#include "prolog/folder.h"
-#include "prolog/guard.h"
 #include "prolog/listener.h"
+#include "prolog/log.h"
 #include "prolog/outcome.h"
 #include "prolog/passes.h"
+#include "prolog/premises.h"
 #include "prolog/probe_run.h"
 #include "prolog/record.h"
+#include "prolog/spool.h"
 #include "prolog/syslog.h"
 #include "system/loop.h"
 
 namespace netcheck::prolog {
 namespace {
 
-constexpr std::size_t kMaxConfigBytes = 1u << 20;  // with an exception for every node of a large cluster
 // Kept back from the check's time for what follows the probe: two calls to Slurm take 100 ms on an idle
 // controller. Short checks keep back an eighth.
 constexpr Ns kAfterwards = std::chrono::milliseconds(500);
 constexpr Ns kActPatience = std::chrono::seconds(2);
 // The promise is deadline + 2 s; half a second is for the record.
 constexpr Ns kOverrun = std::chrono::milliseconds(1'500);
-// A cache (sssd, nscd) answers in milliseconds, a directory across the network within a second; and the other
-// nodes wait 3 s for this one.
-constexpr Ns kAccountPatience = std::chrono::seconds(2);
 // Of the check's time, for the one question to slurmctld before it.
 constexpr Ns kAskPatience = std::chrono::seconds(1);
 constexpr std::size_t kMaxSaidAloud = 20;  // of the probe's lines into slurmd's log; the record has them all
 constexpr std::size_t kMaxDeclined = 160;  // bytes of a reason that the leader repeats in its line
-
-class Log {
- public:
-  explicit Log(std::string syslog) : syslog_(std::move(syslog)) {}
-  void name(std::uint32_t job) { prefix_ = fmt::format("job {}: ", job); }
-  void info(const std::string& text) const { write("", text); }
-  void error(const std::string& text) const { write("error: ", text); }
-  static void line(const std::string& text) {
-    // One write, so that lines of two processes do not mix; nobody to tell when it fails.
-    const std::string whole = text + "\n";
-    static_cast<void>(!::write(STDERR_FILENO, whole.data(), whole.size()));
-  }
-
- private:
-  void write(const char* kind, const std::string& text) const {
-    const std::string clean = printable(text, 1'024);
-    if (!syslog_.empty() && write_syslog(fmt::format("{}{}{}", kind, prefix_, clean), syslog_)) return;
-    line(fmt::format("{}netcheck: {}{}", kind, prefix_, clean));
-  }
-  std::string syslog_, prefix_;
-};
-
-std::string kill_switch_of(const std::string& config) {
-  return std::filesystem::path(config).parent_path() / kKillSwitch;
-}
-
-Result<Site> read_site(const std::string& config) {
-  auto text = read_trusted(config, kMaxConfigBytes, "");
-  if (!text) return tl::unexpected(text.error());
-  return parse_config(*text, config);
-}
-
-// The first of the places that has the module; without any the last, for the fabric to name.
-std::string module_directory_of(const Invocation& invocation, const Policy& policy) {
-  if (!policy.module_directory.empty()) return policy.module_directory;
-  std::string directory;
-  for (const std::string& place : invocation.module_directories) {
-    directory = place;
-    std::error_code error;
-    if (std::filesystem::exists(place + "/netcheck-fabric-" + policy.fabric + ".so", error)) break;
-  }
-  return directory;
-}
-
-// A missing module is for the fabric to report, with its name; one that others can change is not loaded.
-Result<void> check_modules(const Policy& policy) {
-  const std::string module = policy.module_directory + "/netcheck-fabric-" + policy.fabric + ".so";
-  std::error_code error;
-  if (!std::filesystem::exists(module, error)) return {};
-  if (auto folder = check_trusted(policy.module_directory); !folder) return folder;
-  return check_trusted(module);
-}
-
-Result<system::Account> probe_account(const Policy& policy, uid_t job_uid, Time deadline) {
-  constexpr const char* kRemedy = "[probe] probe_user names an unprivileged account of its own";
-  if (policy.probe_user == "root" || policy.probe_user == "nobody")
-    return fail("use the account", policy.probe_user, "it is not netcheck's own", kRemedy);
-  auto account = system::find_account(policy.probe_user, deadline);
-  if (!account) return account;
-  if (account->uid == 0) return fail("use the account", policy.probe_user, "it has root's rights", kRemedy);
-  if (account->uid == job_uid)
-    return fail("use the account", policy.probe_user, "the job itself runs as it", kRemedy);
-  return account;
-}
 
 class Check {
  public:
@@ -143,7 +77,6 @@ class Check {
     if (!prepared) return conclude(start_failed(describe(prepared.error())));
     if (skip) return conclude(start_failed("not measured: " + skip->reason));
     const auto why_not = prepare();
-    if (leads() && !why_not) decide_conduct();
     record_.phases["start"] = system::now() - start_;
     if (why_not) return conclude(leads() || account_.uid == 0 ? start_failed(*why_not) : decline(*why_not));
     return conclude(measure());
@@ -159,9 +92,16 @@ class Check {
   }
   bool leads() const { return record_.job.roster.self == 0; }
   bool asked() const { return invocation_.request.has_value(); }
+  bool to_be_measured() { return assignment().not_measured.empty(); }
 
   Outcome start_failed(const std::string& reason) {
     return inconclusive(assignment(), judge::Phase::start, reason, system::now() - start_);
+  }
+  // Said in the log once, however much of a check such a folder is in the way of.
+  void cannot_write(const char* what, const Error& error) {
+    const std::string text = fmt::format("{}: {}", what, describe(error));
+    if (!std::exchange(cannot_write_, true)) return remark(text);
+    record_.remarks.push_back(printable(text, 400));
   }
   void remark(const std::string& text) {
     log_.error(text);
@@ -181,11 +121,11 @@ class Check {
     std::vector<Wish> wishes;
     policy() = apply(*mine, *request, wishes);
     for (const Wish& wish : wishes)
-      notes_.push_back(wish.text);
+      notes_.push_back(wish.note());
     for (const std::string& line : without_effect(policy()))
       record_.remarks.push_back(line);  // the site's, who asks with `netcheck policy`
     assignment().agreement = agreement(policy());
-    policy().module_directory = module_directory_of(invocation_, policy());
+    policy().module_directory = module_directory_of(policy(), invocation_.module_directories);
     const Ns kept_back = std::min(kAfterwards, policy().time / 8);
     assignment().deadline = start_ + policy().time - kept_back;
     assignment().rendezvous_deadline = std::min(start_ + policy().rendezvous, assignment().deadline);
@@ -207,10 +147,16 @@ class Check {
     record_.verdict = none.verdict;
     record_.line = none.line;
     record_.judged = none.judged;
-    const auto first = begin_record(record_);
-    if (first && !*first) return false;
+    const auto begun = begin_record(record_);
+    if (begun && begun->whose == Begun::Whose::this_runs) return false;
+    if (begun && begun->whose == Begun::Whose::another_nodes) {
+      not_ours_ = shared_directory(policy().run_directory, begun->node);
+      remark(not_ours_);
+      return true;
+    }
     // Where nothing can be written: better a check too many than none. No earlier run's notice stays in any
     // case.
+    if (!begun) cannot_write("no record of this check, and no line for its user", begun.error());
     if (!write_notice(none)) remove_notice(notice_directory(), run_id().job);
     return true;
   }
@@ -228,7 +174,7 @@ class Check {
     const Time began = system::now();
     std::vector<std::string> unknown;
     const Time deadline = std::min(began + kAskPatience, assignment().rendezvous_deadline);
-    const Conduct conduct = conduct_of_first(known_, record_.job, policy(), deadline, unknown);
+    const Conduct conduct = conduct_of_first(known_, record_.job, policy(), controller_, deadline, unknown);
     record_.phases["conduct"] = system::now() - began;
     for (const std::string& what : unknown) {
       log_.info(what);
@@ -249,45 +195,30 @@ class Check {
   // Everything the probe needs. Returns why there can be no check.
   std::optional<std::string> prepare() {
     if (assignment().roster.nodes.size() < 2) return "one node: no network between nodes to check";
-    // Before the lock: the child that asks for the account would hold it too.
+    // Before the lock: a child that asks for something would hold it too.
     auto account = probe_account(policy(), record_.job.uid,
                                  std::min(system::now() + kAccountPatience, assignment().deadline));
     if (!account) return describe(account.error());
     account_ = std::move(*account);
-    if (auto busy = take_lock()) return busy;
+    if (!not_ours_.empty()) return not_ours_;
+    if (leads()) {
+      auto listener = listen_for(run_id().job, policy());
+      if (!listener) return describe(listener.error());
+      listener_ = std::move(*listener);  // the others may knock while Slurm is asked
+      decide_conduct();
+    }
+    // What is not to be measured needs no quiet node; the others are told of it all the same.
+    if (!to_be_measured()) return std::nullopt;
+    claim_ = claim_node(policy().run_directory, run_id().job, own_name());
+    if (!claim_.busy.empty()) return claim_.busy;
+    if (claim_.no_lock) cannot_write("no lock", *claim_.no_lock);
     if (auto modules = check_modules(policy()); !modules) return describe(modules.error());
-    if (!leads()) return std::nullopt;
-    auto listener = listen_for(run_id().job, policy());
-    if (!listener) return describe(listener.error());
-    listener_ = std::move(*listener);
-    return std::nullopt;
-  }
-
-  std::optional<std::string> take_lock() {
-    auto folder = Folder::open(policy().run_directory, 0755);
-    if (!folder) {
-      remark("no lock: " + describe(folder.error()));
-      return std::nullopt;
-    }
-    folder_ = std::move(*folder);
-    auto lock = try_lock(*folder_, run_id().job);
-    if (!lock) {
-      remark("no lock: " + describe(lock.error()));
-      return std::nullopt;
-    }
-    if (!lock->taken)
-      return fmt::format("another check is running on {}{}", own_name(),
-                         lock->holder ? fmt::format(" (job {})", *lock->holder) : "");
-    lock_ = std::move(lock->file);
-    if (const Remains remains = living_remains(*folder_); !remains.empty())
-      return fmt::format("process {} of an earlier check on {} cannot be ended", remains.front().first,
-                         own_name());
     return std::nullopt;
   }
 
   Outcome measure() {
-    const auto end = probe(true);
-    if (!end) return start_failed(describe(end.error()));
+    const auto end = probe(to_be_measured());
+    if (!end) return start_failed(to_be_measured() ? describe(end.error()) : assignment().not_measured);
     return outcome_of(*end, assignment(), system::now() - start_);
   }
 
@@ -321,7 +252,7 @@ class Check {
     record_.phases["probe"] = system::now() - began;
     if (!end) return end;
     keep_remains(end->remains);
-    lock_.reset();  // the node is quiet again: the next job's check need not wait for our paperwork
+    claim_.lock.reset();  // the node is quiet again: the next job's check need not wait for our paperwork
     for (const std::string& line : end->said)
       record_.remarks.push_back("probe: " + line);
     return end;
@@ -331,14 +262,15 @@ class Check {
     if (remains.empty()) return;
     for (const auto& [pid, start_time] : remains)
       remark(fmt::format("process {} cannot be ended: no checks on {} while it lives", pid, own_name()));
-    if (!folder_) return;
-    if (auto kept = remember(*folder_, remains); !kept) remark(describe(kept.error()));
+    if (!claim_.folder) return;
+    if (auto kept = remember(*claim_.folder, remains); !kept) remark(describe(kept.error()));
   }
 
-  // Record and notice first: they are there whatever the controller does. Then, on the leader, the comment.
+  // Record and notice first: they are there whatever the controller does. Then, on the leader, the comment,
+  // and what follows; then both once more, since the user is told what was done, and what had been.
   int conclude(Outcome outcome) {
     outcome.line = with_notes(std::move(outcome.line), notes_);
-    lock_.reset();
+    claim_.lock.reset();
     listener_.reset();
     log_.info(outcome.line);
     // Who did not ask hears nothing of a check that did not take place.
@@ -358,26 +290,29 @@ class Check {
     keep_record();
     if (quiet)
       remove_notice(notice_directory(), run_id().job);
-    else if (auto noticed = write_notice(outcome); !noticed)
-      remark("no notice: " + describe(noticed.error()));
-    if (!annotates) return 0;
-    act_on(outcome);
-    keep_record();
-    if (outcome.line == record_.line) return 0;
-    outcome.line = record_.line;  // the user is told what was done, and what had been
-    if (auto noticed = write_notice(outcome); !noticed) remark("no notice: " + describe(noticed.error()));
+    else
+      tell(outcome);
+    if (annotates) {
+      act_on(outcome);
+      keep_record();
+      if (std::exchange(outcome.line, record_.line) != record_.line) tell(outcome);
+    }
+    if (!quiet && !policy().spool_dir.empty()) spool();
     return 0;
   }
 
   void keep_record() {
     record_.took = system::now() - start_;
-    if (auto written = write_record(record_); !written && !record_failed_) {
-      record_failed_ = true;  // said once; the verdict is shown all the same
-      remark("no record: " + describe(written.error()));
-    }
+    if (!not_ours_.empty()) return;
+    if (auto written = write_record(record_); !written) cannot_write("no record", written.error());
+  }
+
+  void tell(const Outcome& outcome) {
+    if (auto noticed = write_notice(outcome); !noticed) cannot_write("no line for the user", noticed.error());
   }
 
   Result<void> write_notice(const Outcome& outcome) {
+    if (!not_ours_.empty() && notice_directory() == policy().run_directory) return {};
     Notice notice;
     notice.run = run_id();
     const auto boot = read_trusted("/proc/sys/kernel/random/boot_id", 64, "");
@@ -391,23 +326,30 @@ class Check {
   void act_on(const Outcome& outcome) {
     const Time began = system::now();
     const Time deadline = std::min(began + kActPatience, start_ + policy().time + kOverrun);
-    Controller controller(slurm_conf(), slurm_path());
     const Acted acted =
-        act(case_of(record_, outcome, {kill_switch_of(invocation_.config), policy().kill_switch}), controller,
-            deadline);
+        act(case_of(record_, outcome, {kill_switch_of(invocation_.config), policy().kill_switch}),
+            controller_, deadline);
     record_.phases["annotate"] = system::now() - began;
     record_.action = name(acted.action);
     record_.action_result = acted.result;
     record_.line = acted.line;
-    if (acted.result != "done" && acted.result != kEnded)
-      log_.error(fmt::format("{}: {}", record_.action, acted.result));
+    // Each once in the syslog, and, where the plugin relays it, in slurmd's log.
     for (const std::string& line : acted.said) {
       if (invocation_.syslog.empty()) log_.info(line);
       write_syslog(line);
       record_.remarks.push_back(printable(line, 400));
     }
-    if (acted.early && !help_to_start(*acted.early, controller))
+    const bool told = std::ranges::any_of(
+        acted.said, [&](const std::string& line) { return line.find(acted.result) != std::string::npos; });
+    if (!told && acted.result != "done" && acted.result != kEnded)
+      log_.error(fmt::format("{}: {}", record_.action, acted.result));
+    if (acted.early && !help_to_start(*acted.early, controller_))
       log_.error("no helper could be started: the job waits Slurm's two minutes");
+  }
+
+  // By a process that nobody waits for: a filesystem of the site's may be slow, or hang.
+  void spool() {
+    if (!keep_for_good(record_)) log_.error("spool_dir: no process could be started to write there");
   }
 
   const Invocation& invocation_;
@@ -416,11 +358,13 @@ class Check {
   Record record_;
   system::Account account_;
   std::vector<std::string> notes_;  // what the request asked for and the site does not grant
-  std::optional<Folder> folder_;
-  system::Descriptor lock_, listener_;
+  Claim claim_;
+  system::Descriptor listener_;
   Circumstances known_;
-  bool quiet_ = false;  ///< nobody asked, and nothing was measured
-  bool record_failed_ = false;
+  Controller controller_{slurm_conf(), slurm_path()};  // its calls are those of the whole check
+  bool quiet_ = false;                                 ///< nobody asked, and nothing was measured
+  bool cannot_write_ = false;
+  std::string not_ours_;  // why the run directory is not this node's: then nothing is written there
 };
 
 // SIGTERM is read in the probe's loop; what comes after it is short and bounded, and not to be cut.

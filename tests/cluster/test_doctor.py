@@ -6,7 +6,7 @@ import os
 import subprocess
 
 import pytest
-from conftest import CONFIG, until
+from conftest import CONFIG, MIN, SPARE, until
 
 PROGRAM = "/run/cluster/root/sbin/netcheck"
 
@@ -41,7 +41,7 @@ def fails(report, what, why, remedy):
     assert report.code == 1
 
 
-@pytest.mark.parametrize("node", ["n1", "n4"])  # the hostname of n4 is not its name in Slurm
+@pytest.mark.parametrize("node", ["n1", SPARE])  # the hostname of the latter is not its name in Slurm
 def test_a_compute_node_on_which_all_is_well(cluster, node):
     report = doctor(cluster, node)
     assert report.levels("warn", "unseen", "fail") == set(), report.whole["findings"]
@@ -57,7 +57,7 @@ def test_a_compute_node_on_which_all_is_well(cluster, node):
     assert " loads as netcheck" in report.of("fabric module")["why"]
     assert " opened as netcheck" in report.of("munge")["why"]
     (minimum,) = [one for one in report.whole["settings"] if one["key"] == "min"]
-    assert (minimum["value"], minimum["source"]) == ("400Mbps", "/etc/netcheck/netcheck.toml:3")
+    assert (minimum["value"], minimum["source"]) == (MIN, "/etc/netcheck/netcheck.toml:3")
 
 
 def test_a_controller_and_login_node_on_which_all_is_well(cluster):
@@ -67,11 +67,13 @@ def test_a_controller_and_login_node_on_which_all_is_well(cluster):
     assert "fabric module" not in {line["what"] for line in report.whole["findings"]}
 
 
-def test_people_read_a_line_for_each_and_the_settings(cluster):
+def test_people_read_a_line_for_each_and_the_settings_if_they_ask(cluster):
     text = cluster.exec("n1", PROGRAM, "doctor").stdout
-    assert "\nok      munge " in text
+    assert "\nok      munge " in text and "netcheck doctor --settings" in text
     assert "\x1b" not in text  # no terminal, no colour
-    assert 'min = "400Mbps" ' in text
+    setting = f'min = "{MIN}" '
+    assert setting not in text
+    assert setting in cluster.exec("n1", PROGRAM, "doctor", "--settings").stdout
 
 
 def test_an_ordinary_user_is_told_what_only_root_may_see(cluster):

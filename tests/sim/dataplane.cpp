@@ -125,8 +125,12 @@ std::vector<Sample> DataPlane::samples(const Live& live, std::uint32_t node) con
     Sample& sample = samples.emplace_back(Sample{.rank = rank});
     for (const Flow& flow : live.flows) {
       const bool receives = transfer ? flow.ranks[1] == rank : true;
-      if (!receives || !flow.started || flow.done.empty()) continue;
+      const bool sends = transfer && flow.ranks[0] == rank;
+      if ((!receives && !sends) || !flow.started || flow.done.empty()) continue;
       const Time until = std::min(clock_.now(), flow.stalled);
+      const Ns timed = until >= flow.end ? flow.done.back() : std::max(until - flow.begin, Ns::zero());
+      sample.kept = std::max(sample.kept, kept(node, timed));
+      if (!receives) continue;
       for (const Ns done : flow.done) {
         if (flow.begin + flow.warm + done <= until) sample.done.push_back(done);
       }
@@ -138,6 +142,12 @@ std::vector<Sample> DataPlane::samples(const Live& live, std::uint32_t node) con
     }
   }
   return samples;
+}
+
+/// Processes see less than what they were kept (fabric/pulse.h): up to a tenth less.
+Ns DataPlane::kept(std::uint32_t node, Ns span) const {
+  const double part = (1 - scenario_.runs(node)) * dice_.real(0.9, 1);
+  return Ns(static_cast<Ns::rep>(part * static_cast<double>(span.count())));
 }
 
 void DataPlane::leave(Live& live, std::uint32_t node) {

@@ -54,6 +54,7 @@ class DataPlane {
   [[nodiscard]] bool touches(const Live& live, const Flow& flow, std::uint32_t node) const;
   [[nodiscard]] double seconds(const Live& live, const Flow& flow) const;
   [[nodiscard]] std::vector<Sample> samples(const Live& live, std::uint32_t node) const;
+  [[nodiscard]] Ns kept(std::uint32_t node, Ns span) const;
 
   Clock& clock_;
   const Scenario& scenario_;

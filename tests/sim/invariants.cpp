@@ -55,7 +55,7 @@ std::vector<Culprit> culprits_of(const Verdict& verdict) {
 
 /// A process that is not there, or does not answer, proves nothing about the network.
 bool proves_nothing(Kind kind) {
-  return (kind >= Kind::absent && kind <= Kind::hiccup) ||
+  return (kind >= Kind::absent && kind <= Kind::starved) ||
          (kind >= Kind::cut_all && kind <= Kind::refuse_join) || kind == Kind::unlike;
 }
 
@@ -148,7 +148,7 @@ class Check {
 
   void the_broken_are_named(const Verdict& verdict) {
     const auto* inconclusive = std::get_if<Inconclusive>(&verdict);
-    if (!proves_nothing(kind()) || kind() == Kind::hiccup) return;
+    if (!proves_nothing(kind()) || kind() == Kind::hiccup || kind() == Kind::starved) return;
     if (inconclusive == nullptr) {
       expect(fault_may_come_too_late(), "passed without one that was broken");
       return;

@@ -15,10 +15,10 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(kLastKind) + 1> kNames = {
-    "none",         "late",        "absent",      "crash",     "freeze",   "hiccup",   "cut_data",
-    "cut_all",      "hang_open",   "hang_invite", "hang_join", "hang_run", "die_open", "die_join",
-    "die_run",      "refuse_open", "refuse_join", "slow_node", "slow_tx",  "slow_rx",  "slow_rail",
-    "slow_rail_tx", "slow_link",   "two_slow",    "unlike"};
+    "none",      "late",         "absent",      "crash",       "freeze",    "hiccup",   "starved",
+    "cut_data",  "cut_all",      "hang_open",   "hang_invite", "hang_join", "hang_run", "die_open",
+    "die_join",  "die_run",      "refuse_open", "refuse_join", "slow_node", "slow_tx",  "slow_rx",
+    "slow_rail", "slow_rail_tx", "slow_link",   "two_slow",    "unlike"};
 
 /// What a site asks for: a fraction of the nominal rate over all rails.
 constexpr double kAsked = 0.8;
@@ -43,6 +43,9 @@ void draw_fault(Scenario& scenario, Dice& dice) {
     case Kind::hiccup:
       fault.lasts = dice.time(milliseconds(20), milliseconds(2'000));
       fault.halts = Dice(~scenario.seed).chance(0.5);  // of its own: all else stays what the seed says
+      break;
+    case Kind::starved:
+      fault.factor = dice.real(0.02, 0.95);
       break;
     case Kind::hang_run:
     case Kind::die_run:
@@ -123,7 +126,11 @@ double Scenario::path(Rank from, Rank to) const {
     default:
       break;
   }
-  return slow ? rate * fault.factor : rate;
+  return (slow ? rate * fault.factor : rate) * runs(from.node) * runs(to.node);
+}
+
+double Scenario::runs(std::uint32_t node) const {
+  return fault.kind == Kind::starved && fault.node == node ? fault.factor : 1;
 }
 
 std::string Scenario::describe() const {

@@ -22,6 +22,7 @@ enum class Kind : std::uint8_t {
   crash,      ///< the probe dies at a time
   freeze,     ///< the probe is stopped at a time, for good
   hiccup,     ///< the probe is stopped for a while; see Fault::halts
+  starved,    ///< its fabric process runs part of the time only
   cut_data,   ///< no data in or out from a time on; the control channel lives
   cut_all,    ///< neither data nor control
   hang_open,  ///< the fabric process hangs in open, …
@@ -50,7 +51,7 @@ struct Fault {
   std::uint32_t node = 0;
   std::uint32_t other = 0;  ///< slow_link: node → other; two_slow: the second node
   std::uint16_t lane = 0;   ///< slow_rail
-  double factor = 1;        ///< slow: what is left of the rate
+  double factor = 1;        ///< slow: what is left of the rate; starved: of the time
   Ns at{};                  ///< since the leader's start
   Ns lasts{};               ///< hiccup
   bool halts = false;       ///< hiccup: the whole node stood still, its data too
@@ -72,6 +73,8 @@ struct Scenario {
   std::vector<Ns> clocks;  ///< each node's clock minus the true time
 
   [[nodiscard]] bool slow_fault() const;
+  /// Part of the time that a process of this node runs.
+  [[nodiscard]] double runs(std::uint32_t node) const;
   /// bits/s that a path can carry, faults included.
   [[nodiscard]] double path(Rank from, Rank to) const;
   /// The fault in words, for a failing seed.

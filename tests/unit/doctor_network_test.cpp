@@ -110,6 +110,9 @@ TEST(DoctorInterfaces, AreNamedWithWhatIsKnownOfThem) {
   facts.error = Error{"use the device", "mlx5_9", "this node has no such device", "its devices are: eth0"};
   EXPECT_EQ(only(check_interfaces(facts)).level, Level::fail);
   EXPECT_EQ(only(check_interfaces(facts)).remedy, "its devices are: eth0");
+  facts.error = Error{kLookUp, "n9", "Name or service not known", ""};
+  EXPECT_THAT(only(check_interfaces(facts)).remedy,
+              testing::StartsWith("give n9 an address that other nodes reach"));
 }
 
 PeerFacts knocked(unsigned answered, unsigned refused, unsigned silent,

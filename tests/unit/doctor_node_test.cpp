@@ -146,6 +146,29 @@ TEST(DoctorFolder, IsRootsAndHasRoom) {
   EXPECT_EQ(check_folder(facts(hidden, std::nullopt)).front().level, Level::unseen);
 }
 
+TEST(DoctorFolder, IsEachNodesOwn) {
+  FolderFacts facts{.what = "record folder", .file = folder(), .free_bytes = 64U << 20U};
+  facts.network = "NFS";
+  EXPECT_EQ(check_folder(facts).front().level, Level::warn);
+  EXPECT_THAT(check_folder(facts).front().why, HasSubstr("lies on NFS"));
+  facts.other_node = "n7";
+  EXPECT_EQ(check_folder(facts).front().level, Level::fail);
+  EXPECT_THAT(check_folder(facts).front().why, HasSubstr("n7 checks in"));
+  EXPECT_THAT(check_folder(facts).front().remedy, HasSubstr("run_directory"));
+}
+
+TEST(DoctorFolder, OfRecordsKeptForGoodIsMadeByTheSiteAndStopsNoCheck) {
+  FolderFacts facts{.what = "spool folder", .file = folder(), .free_bytes = 64U << 20U, .spool = true};
+  EXPECT_EQ(check_folder(facts).front().level, Level::ok);
+  facts.free_bytes = 0;
+  EXPECT_EQ(check_folder(facts).front().level, Level::warn);
+  facts.file = folder(0777);
+  EXPECT_EQ(check_folder(facts).front().level, Level::warn);
+  facts.file = {.path = "/archive/netcheck"};
+  EXPECT_EQ(check_folder(facts).front().level, Level::warn);
+  EXPECT_THAT(check_folder(facts).front().remedy, HasSubstr("/archive/netcheck"));
+}
+
 TEST(DoctorBudget, IsTheLongestOfAnyRule) {
   const auto site = parse_config(
       "[check]\ntime = \"6s\"\n[[rule]]\npartition = \"a\"\ntime = \"12s\"\n"

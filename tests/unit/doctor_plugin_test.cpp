@@ -111,8 +111,11 @@ PluginFacts well() {
   facts.computes = facts.slurmd_runs = true;
   facts.slurmd_has_it = true;
   facts.config = "/etc/netcheck/netcheck.toml";
-  facts.run_directory = "/run/netcheck";
   return facts;
+}
+
+FileFacts script(mode_t mode) {
+  return {.path = "/etc/slurm/prolog.d/netcheck", .there = true, .regular = true, .mode = mode};
 }
 
 /// The first of the worst findings, and its line.
@@ -156,8 +159,10 @@ TEST(DoctorPlugin, NamesWhatKeepsSlurmFromCallingIt) {
        Level::warn, "more than one", "leave one"},
       {"plugstack.conf", [](PluginFacts& f) { f.plugstack.lines[0].arguments = {"config=/other.toml"}; },
        Level::warn, "/other.toml", "--config /other.toml"},
-      {"plugstack.conf", [](PluginFacts& f) { f.run_directory = "/var/netcheck"; }, Level::fail,
-       "/var/netcheck", "run_directory=/var/netcheck"},
+      {"Prolog script", [](PluginFacts& f) { f.script = script(0644); }, Level::fail, "drains this node",
+       "chmod 0755 /etc/slurm/prolog.d/netcheck"},
+      {"Prolog script", [](PluginFacts& f) { f.script = script(0777); }, Level::fail, "may write it",
+       "chmod go-w"},
       {"plugin",
        [](PluginFacts& f) {
          f.slurm = SlurmVersion{22, 6, 0};
@@ -211,6 +216,26 @@ TEST(DoctorPlugin, IsTakenByASlurmThatComparesNoVersions) {
   PluginFacts facts = well();
   facts.slurm = SlurmVersion{20, 11, 9};  // from 21.08 on they are compared
   EXPECT_EQ(worst(facts).level, Level::ok);
+}
+
+TEST(DoctorPlugin, IsNotMissedWhereTheSiteHasThePrologScriptAlone) {
+  PluginFacts facts = well();
+  facts.plugstack = {};
+  facts.plugstack_exists = false;
+  facts.prolog = "/etc/slurm/prolog.d/*";
+  EXPECT_EQ(worst(facts).level, Level::fail);  // another script of the site's
+  facts.script = script(0755);
+  const Findings findings = check_plugin(facts);
+  ASSERT_EQ(findings.size(), 2U);
+  for (const Finding& finding : findings)
+    EXPECT_EQ(finding.level, Level::ok) << finding.why;
+  EXPECT_THAT(findings[0].why, HasSubstr("--comment"));
+  // A login node does not have the script, and cannot tell which one compute nodes have.
+  facts.script.reset();
+  facts.computes = facts.slurmd_runs = false;
+  EXPECT_EQ(worst(facts).level, Level::warn);
+  facts.prolog.clear();
+  EXPECT_EQ(worst(facts).level, Level::fail);
 }
 
 TEST(DoctorPlugin, AsksNoSlurmdOfALoginNode) {

@@ -22,7 +22,7 @@ T again(const Event& event) {
 }
 
 const Team kTeam{5, {{0, 0}, {0, 1}, {3, 0}}};
-const Sample kSample{2, {Ns(10), Ns(25)}, 1 << 20, 3};
+const Sample kSample{2, {Ns(10), Ns(25)}, 1 << 20, 3, Ns(7)};
 
 TEST(FabricCodec, KeepsRequests) {
   const auto open = again<Open>(Open{{{"eth0", "mlx5_0:1"}, 1 << 28}});

@@ -298,14 +298,11 @@ History half_round(bool gate_completed) {
   Done half;
   half.step = Measure{.phase = Phase::blame, .batches = {transfer}, .allowance = std::chrono::seconds(1)};
   for (std::uint32_t node = 0; node < 4; ++node)
-    half.outcomes.push_back({.node = node});
+    half.outcomes.push_back({.node = node, .samples = {{.rank = node}}, .batch = {2}});
   // 0 → 1: 1 MB each 10 ms, 800 Mb/s.
   half.outcomes[1].samples = {
       {.rank = 1, .done = {Ns(10'000'000), Ns(20'000'000), Ns(30'000'000)}, .received = 4'000'000}};
-  half.outcomes[1].batch = {2};
   half.outcomes[3].trouble = Trouble::no_bytes;
-  half.outcomes[3].samples = {{.rank = 3}};
-  half.outcomes[3].batch = {2};
   history.done.push_back(half);
   return history;
 }
@@ -322,6 +319,19 @@ TEST(Edges, NoBytesIsZeroWhereBytesHaveCome) {
   EXPECT_EQ(edges_of(plan_for(4), half_round(true))[1].rate, Rate{0});
   // 0 → 1 works in the same half-round.
   EXPECT_EQ(edges_of(plan_for(4), half_round(false))[1].rate, Rate{0});
+}
+
+TEST(Edges, NoBytesIsNoEvidenceWhereAnEndHardlyRan) {
+  for (const std::uint32_t end : {2u, 3u}) {
+    History history = half_round(true);
+    history.done.back().outcomes[end].samples.front().kept = std::chrono::milliseconds(600);  // of 1 s
+    EXPECT_EQ(edges_of(plan_for(4), history)[1].rate, std::nullopt);
+    // It was stopped before it could say anything.
+    history = half_round(true);
+    history.done.back().outcomes[end].samples.clear();
+    history.done.back().outcomes[end].batch.clear();
+    EXPECT_EQ(edges_of(plan_for(4), history)[1].rate, std::nullopt);
+  }
 }
 
 TEST(Edges, NoBytesIsNoEvidenceWhereNothingHasEverCome) {
@@ -364,7 +374,6 @@ TEST(Edges, ANodeSpeaksForItselfOnly) {
   // Node 0 claims a figure for rank 3.
   history.done.back().outcomes[0].samples = {
       {.rank = 3, .done = {Ns(1), Ns(2), Ns(3)}, .received = 4'000'000}};
-  history.done.back().outcomes[0].batch = {2};
   EXPECT_EQ(edges_of(plan_for(4), history)[1].rate, Rate{0});
 }
 

@@ -30,7 +30,7 @@ History full_history() {
   network.cut = {3, 4};
   History history = model::play(full_plan(), network).history;
   history.missing.push_back({.node = 8, .phase = Phase::blame, .detail = "no answer in time"});
-  history.refusal = "because";
+  history.refusal = Refusal{Phase::open, "because"};
   return history;
 }
 

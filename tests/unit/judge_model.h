@@ -31,6 +31,10 @@ struct Network {
   std::optional<std::pair<std::size_t, std::uint32_t>> cut;   ///< (step, node): its data path ends
   std::map<std::uint32_t, std::uint64_t> wrong;               ///< node → elements
   std::map<std::size_t, double> moments;  ///< step → part of the rate of everything in it: a slow moment
+  /// Node → part of the time in which its process runs. A way stands still while either end does; each says
+  /// how long it was kept, less the part `untold`.
+  std::map<std::uint32_t, double> runs;
+  double untold = 0;
   std::mt19937_64 random{1};
 
   [[nodiscard]] static double part(const auto& parts, const auto& key) {
@@ -44,7 +48,7 @@ struct Network {
     double value =
         rate * std::min(part(transmit, End{from.node, from.lane}), part(receive, End{to.node, to.lane}));
     value = std::min(value, rate * part(links, Way{from.node, to.node, from.lane}));
-    value *= part(moments, step);
+    value *= part(moments, step) * part(runs, from.node) * part(runs, to.node);
     if (noise > 0) value *= std::max(0.05, 1 + noise * std::normal_distribution<double>()(random));
     return value;
   }
@@ -147,6 +151,8 @@ class Player {
     sample.received = static_cast<std::uint64_t>(
         std::min(moved * (batch.warmup + batch.iterations), rate / 8 * until / 1e9));
     const bool ended = sample.done.size() == batch.iterations;
+    const Ns span = ended ? sample.done.back() : allowance;
+    sample.kept = kept(mine.node, span);
     if (ended && network_.wrong.contains(mine.node)) sample.wrong = network_.wrong[mine.node];
     if (!ended) mine.trouble = Trouble::no_bytes;
     mine.samples.push_back(std::move(sample));
@@ -162,10 +168,19 @@ class Player {
           share * network_.rate_between(team.ranks[edge.from], team.ranks[edge.to], played_.steps);
       const double moved = static_cast<double>(batch.bytes);
       longest = std::max(longest, add(done, batch, edge.to, moved, rate, network_.latency, allowance));
-      outcome(done, team.ranks[edge.from].node).samples.push_back({.rank = edge.from});
+      const NodeOutcome& receiver = outcome(done, team.ranks[edge.to].node);
+      const auto& times = receiver.samples.back().done;
+      const Ns span = times.size() == batch.iterations ? times.back() : allowance;
+      NodeOutcome& sender = outcome(done, team.ranks[edge.from].node);
+      sender.samples.push_back({.rank = edge.from, .kept = kept(sender.node, span)});
       outcome(done, team.ranks[edge.from].node).batch.push_back(batch.id);
     }
     return longest;
+  }
+
+  [[nodiscard]] Ns kept(std::uint32_t node, Ns span) const {
+    const double part = (1 - Network::part(network_.runs, node)) * (1 - network_.untold);
+    return Ns(static_cast<Ns::rep>(part * static_cast<double>(span.count())));
   }
 
   /// A ring: as fast as its slowest edge. All but all_reduce move (n-1)/n of the bytes over each.

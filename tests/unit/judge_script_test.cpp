@@ -248,7 +248,7 @@ TEST(Script, EndsAtOnceWhenANodeIsMissing) {
   history.missing.push_back({.node = 1});
   EXPECT_EQ(next(plan_for(4), history, Ns(0)), Step(Stop{}));
   History refused;
-  refused.refusal = "versions differ";
+  refused.refusal = Refusal{Phase::rendezvous, "versions differ"};
   EXPECT_EQ(next(plan_for(4), refused, Ns(0)), Step(Stop{}));
   EXPECT_EQ(next(plan_for(1), {}, Ns(0)), Step(Stop{}));
 }

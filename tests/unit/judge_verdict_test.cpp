@@ -39,9 +39,10 @@ TEST(Verdict, OfMissingNodesBeatsEverything) {
 
 TEST(Verdict, OfNodesThatDoNotFitSaysWhy) {
   History history;
-  history.refusal = "n2 differs from n0: netcheck is 0.2 instead of 0.1";
+  history.refusal = Refusal{Phase::open, "n2 differs from n0: netcheck is 0.2 instead of 0.1"};
   const Verdict verdict = decide(plan_for(4), history);
-  EXPECT_EQ(std::get<Inconclusive>(verdict).reason, *history.refusal);
+  EXPECT_EQ(std::get<Inconclusive>(verdict).reason, history.refusal->why);
+  EXPECT_EQ(std::get<Inconclusive>(verdict).phase, Phase::open);
 }
 
 TEST(Verdict, OfOneNodeIsInconclusive) {
@@ -103,7 +104,7 @@ TEST(Verdict, AsksADeadLinkAgainAndCallsADifferentAnswerNoFailure) {
     history.done.resize(static_cast<std::size_t>(&done - history.done.data()) + 1);
     break;
   }
-  ASSERT_TRUE(std::get<Fail>(decide(plan, history)).dead);
+  EXPECT_THAT(line(decide(plan, history), plan, Ns(0)), HasSubstr("carried nothing, once"));
   const auto played = model::Player(plan, {}, history).play();
   EXPECT_EQ(name(decide(plan, played.history)), "pass") << line(decide(plan, played.history), plan, Ns(0));
 }

@@ -157,9 +157,9 @@ TEST_F(PrintPolicy, AtSubmissionSaysOnlyWhatConcernsTheRequest) {
   config("[threshold]\nmin='100Gbps'");
   question_.spec = "min=50Gbps,time=60s";
   EXPECT_EQ(print(), 0);
-  EXPECT_EQ(
-      out_,
-      "refuse min=50Gbps: the site's minimum is 100Gbps\nnote time=60s: the site's maximum is 20s\nend\n");
+  EXPECT_EQ(out_,
+            "refuse min=50Gbps: the site's minimum is 100Gbps\nnote time=60s: the site's maximum is 20s, so "
+            "20s counts\nend\n");
   question_.spec = "200Gbps";
   EXPECT_EQ(print(), 0);
   EXPECT_EQ(out_, "end\n");

@@ -29,7 +29,7 @@ Batch transfer() {
 }
 
 Sample sample() {
-  return {.rank = 2, .done = {Ns{5}, Ns{5}, Ns{1'000'000'007}}, .received = 77, .wrong = 1};
+  return {.rank = 2, .done = {Ns{5}, Ns{5}, Ns{1'000'000'007}}, .received = 77, .wrong = 1, .kept = Ns{9}};
 }
 
 /// As it travels: through CBOR and the one place that catches.

@@ -136,5 +136,32 @@ TEST(SpreadOf, HasNoVariationWithOneCompletionAndRefusesNone) {
   EXPECT_FALSE(spread_of(sample(0, {})));
 }
 
+Sample kept_for(int kept_ms, int whole_ms) {
+  return {.done = {std::chrono::milliseconds(whole_ms)}, .kept = std::chrono::milliseconds(kept_ms)};
+}
+
+TEST(PartRunning, IsOneWhereNobodyWasKept) {
+  EXPECT_EQ(part_running({kept_for(0, 100), kept_for(0, 50)}), 1);
+  EXPECT_EQ(part_running({}), 1);
+}
+
+TEST(PartRunning, IsTheProductOfTheShares) {
+  // 20 of 100 ms and 10 of 50 ms: a fifth each, which counts for two fifths.
+  EXPECT_DOUBLE_EQ(part_running({kept_for(20, 100), kept_for(10, 50)}), 0.6 * 0.6);
+}
+
+TEST(PartRunning, MeasuresAgainstTheGivenSpanWhereThereIsOne) {
+  Sample sender = kept_for(30, 0);
+  sender.done.clear();  // a transfer's sender is not timed
+  EXPECT_DOUBLE_EQ(part_running({sender, kept_for(0, 100)}, std::chrono::milliseconds(100)), 0.4);
+}
+
+TEST(PartRunning, IsUnknownWhereOneWasKeptForMoreThanHalf) {
+  EXPECT_EQ(part_running({kept_for(51, 100), kept_for(0, 100)}), 0);
+  Sample untimed = kept_for(5, 0);
+  untimed.done.clear();
+  EXPECT_EQ(part_running({untimed}), 0);
+}
+
 }  // namespace
 }  // namespace netcheck

@@ -184,7 +184,7 @@ TEST_F(Spank, MalformedOptionIsRefusedWithOneLine) {
   host_.context = S_CTX_ALLOCATOR;
   call(slurm_spank_init);
   const auto option = host_.registered->cb;
-  for (const char* fine : {static_cast<const char*>(nullptr), "", "(null)", "400Gbps", "min=1Gbps,time=9s"})
+  for (const char* fine : {static_cast<const char*>(nullptr), "(null)", "400Gbps", "min=1Gbps,time=9s"})
     EXPECT_EQ(option(0, fine, 0), 0);
   EXPECT_THAT(host_.errors, IsEmpty());
   EXPECT_EQ(option(0, "mim=400Gbps", 0), -1);
@@ -192,6 +192,9 @@ TEST_F(Spank, MalformedOptionIsRefusedWithOneLine) {
       host_.errors,
       ElementsAre("netcheck: --netcheck=mim=400Gbps: unknown key 'mim', did you mean 'min'? (for example "
                   "--netcheck, --netcheck=400Gbps or --netcheck=min=400Gbps,op=all_reduce,time=10s)"));
+  EXPECT_EQ(option(0, "", 0), -1);  // --netcheck=$MIN, and MIN is empty
+  EXPECT_THAT(host_.errors.back(),
+              testing::StartsWith("netcheck: --netcheck=: no value after the '=' (for ex"));
   EXPECT_EQ(option(0, std::string(10'240, 'x').c_str(), 0), -1);
   EXPECT_LT(host_.errors.back().size(), 400u);
 }

@@ -24,7 +24,7 @@ Applied apply_to(Policy policy, const char* spec) {
   std::vector<Wish> wishes;
   applied.policy = apply(std::move(policy), parse_request(spec).value(), wishes);
   for (const Wish& wish : wishes)
-    applied.notes.push_back((wish.forbidden() ? "forbidden: " : "") + wish.text);
+    applied.notes.push_back(wish.forbidden() ? "forbidden: " + wish.text : wish.note());
   return applied;
 }
 
@@ -55,14 +55,14 @@ TEST(Apply, LongerTimeIsGrantedUpToTheSitesMaximum) {
   const auto [policy, notes] = apply_to(site(""), "time=60s");
   EXPECT_EQ(policy.time, seconds(20));
   EXPECT_EQ(policy.sources.at("check.time"), "the job's request");
-  EXPECT_THAT(notes, ElementsAre("time=60s: the site's maximum is 20s"));
+  EXPECT_THAT(notes, ElementsAre("time=60s: the site's maximum is 20s, so 20s counts"));
 }
 
 TEST(Apply, ShorterTimeIsNot) {
   const auto [policy, notes] = apply_to(site(""), "time=5s");
   EXPECT_EQ(policy.time, seconds(8));
   EXPECT_EQ(policy.sources.at("check.time"), "built-in");
-  EXPECT_THAT(notes, ElementsAre("time=5s: the site's time is 8s"));
+  EXPECT_THAT(notes, ElementsAre("time=5s: the site's time is 8s, so 8s counts"));
 }
 
 TEST(Apply, OperationIsTheUsersChoice) {
@@ -99,6 +99,46 @@ TEST(Apply, ActionIsTheSitesOrOneThatItAllows) {
       site("[action]\naction='requeue'\n[users]\nuser_actions=['hold','requeue']"), "action=annotate");
   EXPECT_EQ(not_allowed.action, Action::requeue);
   EXPECT_THAT(why, ElementsAre("forbidden: action=annotate: the site allows requeue, hold"));
+}
+
+// What a job is told that slips past the refusal at submission.
+TEST(Apply, SaysWhatCountsInPlaceOfEachWish) {
+  const auto note_of = [](const char* toml, const char* spec) {
+    std::vector<Wish> wishes;
+    static_cast<void>(apply(site(toml), parse_request(spec).value(), wishes));
+    return wishes.empty() ? "" : wishes.front().note();
+  };
+  EXPECT_EQ(note_of("[threshold]\nmin='100Gbps'", "50Gbps"),
+            "min=50Gbps: the site's minimum is 100Gbps, so 100Gbps counts");
+  EXPECT_EQ(note_of("[threshold]\nmin='100Gbps'\n[users]\nhighest_min='200Gbps'", "1Tbps"),
+            "min=1000Gbps: the highest that the site takes is 200Gbps, so 100Gbps counts");
+  EXPECT_EQ(note_of("[users]\nlowest_min='10Gbps'", "1Gbps"),
+            "min=1Gbps: the lowest that the site takes is 10Gbps, so no threshold counts");
+  EXPECT_EQ(note_of("[action]\naction='requeue'", "action=cancel"),
+            "action=cancel: the site allows requeue, so requeue counts");
+}
+
+TEST(WithoutEffect, NamesActionsThatNoCommentCanAnnounce) {
+  const auto lines_of = [](const char* toml) { return without_effect(parse_config(toml, "f").value()); };
+  EXPECT_THAT(lines_of("[record]\nannotate=false"), IsEmpty());  // nothing is asked for
+  EXPECT_THAT(lines_of("[action]\naction='requeue'\ndrain=true"), IsEmpty());
+  EXPECT_THAT(lines_of("[record]\nannotate=false\n[action]\naction='requeue'\ndrain=true\n[users]\n"
+                       "user_actions=['hold']"),
+              ElementsAre(testing::StartsWith("f:4: action has no effect: annotate = false"),
+                          testing::StartsWith("f:5: drain has no effect: annotate = false"),
+                          testing::StartsWith("f:7: user_actions has no effect: annotate = false")));
+  EXPECT_THAT(lines_of("[action]\naction='hold'\n[[rule]]\npartition='a'\nannotate=false"),
+              ElementsAre(testing::StartsWith("f:2: action has no effect: annotate = false")));
+}
+
+TEST(MeasuredWith, DiffersWithWhatIsMeasuredOverWhat) {
+  const std::string usual = measured_with(site(""));
+  for (const char* toml :
+       {"[check]\nop='alltoall'", "[check]\nslice='1s'", "[check]\ngroup_size=4", "[fabric]\nfabric='nccl'",
+        "[fabric]\ndevices=['mlx5_1']", "[fabric]\nexclude=['eno*']", "[probe]\nmemory='1MiB'"})
+    EXPECT_NE(usual, measured_with(site(toml))) << toml;
+  for (const char* toml : {"[check]\ntime='9s'", "[threshold]\nmin='1Gbps'", "[action]\naction='hold'"})
+    EXPECT_EQ(usual, measured_with(site(toml))) << toml;
 }
 
 TEST(Apply, EmptyRequestChangesNothing) {

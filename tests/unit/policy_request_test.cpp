@@ -20,7 +20,7 @@ TEST(Request, IsARateOrKeysAndValues) {
   EXPECT_EQ(parse_request("min=400Gbps").value(), (Request{Rate{400e9}, {}, {}}));
   EXPECT_EQ(parse_request("min=800Mbps,op=all_reduce,time=10s").value(),
             (Request{Rate{800e6}, "all_reduce", seconds(10)}));
-  EXPECT_EQ(parse_request("time=1500ms,op=auto").value(), (Request{{}, "auto", milliseconds(1'500)}));
+  EXPECT_EQ(parse_request("time=2500ms,op=auto").value(), (Request{{}, "auto", milliseconds(2'500)}));
   for (const char* op : {"auto", "all_gather", "all_reduce", "reduce_scatter", "alltoall", "broadcast"})
     EXPECT_EQ(parse_request(std::string("op=") + op).value().op, op);
   for (const Action action : {Action::annotate, Action::hold, Action::requeue, Action::cancel})
@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"nan", "does not begin with a number"}, Refused{"inf", "does not begin with a number"},
         Refused{"1e400", "no unit"}, Refused{"min=1e400", "no unit"}, Refused{"1e400Gbps", "no unit"},
         Refused{"time=0s", "above zero"}, Refused{"time=-3s", "negative"}, Refused{"time=10", "no unit"},
-        Refused{"time=200ms", "at least 1s"}, Refused{"time=2days", "no unit"},
+        Refused{"time=1900ms", "at least 2s"}, Refused{"time=2days", "no unit"},
         Refused{"op=allreduce", "did you mean 'all_reduce'?"}, Refused{"op=", "they are auto"},
         Refused{"op=rm -rf", "they are auto"}, Refused{std::string(10'240, '9'), "longer than 256 bytes"},
         Refused{std::string(257, 'm'), "longer than 256 bytes"},

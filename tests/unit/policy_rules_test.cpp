@@ -132,7 +132,7 @@ TEST(Profiles, AllSaySomething) {
 std::vector<std::string> told(const char* toml, const JobKind& kind, const char* spec) {
   std::vector<std::string> lines;
   for (const Wish& wish : not_granted_for_sure(site(toml), kind, parse_request(spec).value()))
-    lines.push_back((wish.forbidden() ? "refuse " : "note ") + wish.text);
+    lines.push_back(wish.forbidden() ? "refuse " + wish.text : "note " + wish.note());
   return lines;
 }
 
@@ -141,7 +141,7 @@ TEST(AtSubmission, WhatTheFileForbidsIsSaid) {
               ElementsAre("refuse min=50Gbps: the site's minimum is 100Gbps"));
   EXPECT_THAT(told("", {}, "action=requeue,time=60s"),
               ElementsAre("refuse action=requeue: the site allows annotate",
-                          "note time=60s: the site's maximum is 20s"));
+                          "note time=60s: the site's maximum is 20s, so 20s counts"));
   EXPECT_THAT(told("[threshold]\nmin='100Gbps'", {}, "200Gbps"), IsEmpty());
 }
 

@@ -25,6 +25,12 @@ struct Case {
   const char* expected;
 };
 
+// With the built-in settings.
+PastPass passed(Ns ago, Rate busbw, const char* op, std::optional<Rate> per_rail,
+                std::optional<Rate> per_pair) {
+  return {ago, busbw, op, per_rail, per_pair, measured_with(Policy{})};
+}
+
 Circumstances asked(Circumstances job = {}) {
   job.asked = true;
   return job;
@@ -85,19 +91,24 @@ INSTANTIATE_TEST_SUITE_P(
              asked({.user = "bob", .owns_nodes = false}),
              {},
              "skip: the site checks no jobs of user bob, account none"},
-        Case{"passed_lately", kInterval, asked(), PastPass{minutes(3), Rate{500e9}, "auto", {}, {}},
+        Case{"passed_lately", kInterval, asked(), passed(minutes(3), Rate{500e9}, "auto", {}, {}),
              "skip: its nodes passed together 3min ago, with 500.0Gbps"},
-        Case{"passed_long_ago", kInterval, asked(), PastPass{minutes(10), Rate{500e9}, "auto", {}, {}},
+        Case{"passed_long_ago", kInterval, asked(), passed(minutes(10), Rate{500e9}, "auto", {}, {}),
              "check"},
-        Case{"passed_with_less", kInterval, asked(), PastPass{minutes(3), Rate{399e9}, "auto", {}, {}},
+        Case{"passed_with_less", kInterval, asked(), passed(minutes(3), Rate{399e9}, "auto", {}, {}),
              "check"},
-        Case{"passed_another_op", kInterval, asked(), PastPass{minutes(3), Rate{500e9}, "alltoall", {}, {}},
+        Case{"passed_another_op", kInterval, asked(), passed(minutes(3), Rate{500e9}, "alltoall", {}, {}),
              "check"},
-        Case{"interval_off", "", asked(), PastPass{seconds(1), Rate{500e9}, "auto", {}, {}}, "check"},
+        Case{"passed_over_other_devices",
+             "[threshold]\nmin='400Gbps'\n[when]\nmin_interval='10min'\n[fabric]\ndevices=['mlx5_1']",
+             asked(), passed(minutes(3), Rate{500e9}, "auto", {}, {}), "check"},
+        Case{"passed_in_larger_groups", "[when]\nmin_interval='10min'\n[check]\ngroup_size=4", asked(),
+             passed(minutes(3), Rate{500e9}, "auto", {}, {}), "check"},
+        Case{"interval_off", "", asked(), passed(seconds(1), Rate{500e9}, "auto", {}, {}), "check"},
         Case{"rails_not_held_then", "[threshold]\nmin_per_rail='50Gbps'\n[when]\nmin_interval='10min'",
-             asked(), PastPass{minutes(3), Rate{500e9}, "auto", {}, {}}, "check"},
+             asked(), passed(minutes(3), Rate{500e9}, "auto", {}, {}), "check"},
         Case{"rails_held_then", "[threshold]\nmin_per_rail='50Gbps'\n[when]\nmin_interval='10min'", asked(),
-             PastPass{minutes(3), Rate{500e9}, "auto", Rate{50e9}, {}},
+             passed(minutes(3), Rate{500e9}, "auto", Rate{50e9}, {}),
              "skip: its nodes passed together 3min ago, with 500.0Gbps"},
         Case{"just_booted",
              "",

@@ -55,6 +55,30 @@ TEST(ReadSqueue, NamesAComponentByItsJobAndOffset) {
   EXPECT_EQ(read_squeue(fixture("heterogeneous"), 4)->target, "3+1");
 }
 
+TEST(ReadSqueue, TellsHowAJobStandsWhereThatIsAsked) {
+  EXPECT_THAT(
+      squeue_format(Asked::standing_too),
+      testing::StartsWith("JobID:20,ArrayJobID:20,ArrayTaskID:20,HetJobID:20,HetJobOffset:20,BatchFlag:20,"
+                          "JobID:20,StateCompact:20,"));
+  EXPECT_THAT(squeue_format(Asked::standing_too), testing::EndsWith(",tres-per-node:20,admin_comment:2048"));
+  std::string row;
+  for (const char* field : {"17", "17", "N/A", "N/A", "N/A", "1",  // who it is
+                            "17", "R", "None", "100", "2", "3", "1", "0", "(null)", "N/A"}) {
+    row += field;
+    row.resize((row.size() + 19) / 20 * 20, ' ');
+  }
+  const auto facts = read_squeue(row + "x\ny\n", 17, Asked::standing_too);
+  ASSERT_TRUE(facts) << describe(facts.error());
+  EXPECT_EQ(facts->target, "17");
+  EXPECT_EQ(facts->admin_comment, "x y");
+  ASSERT_TRUE(facts->standing);
+  EXPECT_TRUE(facts->standing->running());
+  EXPECT_EQ(facts->standing->restarts, 2u);
+  EXPECT_FALSE(read_squeue(fixture("plain"), 1)->standing);
+  row.replace(row.find("100"), 3, "???");  // not understood: nothing is done then
+  EXPECT_FALSE(read_squeue(row, 17, Asked::standing_too)->standing);
+}
+
 TEST(ReadSqueue, RefusesAnArrayThatHasNotBegun) {
   EXPECT_FALSE(read_squeue(fixture("array_pending"), 2));  // "0-2" is no task
 }
@@ -91,6 +115,13 @@ TEST(MergeComment, IsTheSameWhenWrittenTwice) {
 TEST(MergeComment, IsOnePrintableLine) {
   EXPECT_EQ(merge_comment("a\nb\x1b[31m", "netcheck=fail reason=\"x\ny\""),
             "netcheck=fail reason=\"x y\" | a b [31m");
+}
+
+TEST(MergeComment, EndsAQuoteThatItCuts) {
+  const std::string line = "netcheck=fail reason=\"" + std::string(2'000, 'r') + "\"";
+  const std::string comment = merge_comment("", line, " action=hold acted=1000");
+  EXPECT_EQ(comment.size(), 1'024u);
+  EXPECT_TRUE(comment.ends_with("rrr\" action=hold acted=1000"));
 }
 
 TEST(MergeComment, LeavesRoomForBothWithin1024Bytes) {

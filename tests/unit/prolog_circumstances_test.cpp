@@ -83,7 +83,9 @@ TEST(OwnsNodes, ByItsFlagOrByHavingAllCpus) {
   EXPECT_EQ(owns_nodes("NO", "1(x4)", 8), true);  // --exclusive
   EXPECT_EQ(owns_nodes("USER", "1(x4)", 8), true);
   EXPECT_EQ(owns_nodes("OK", "8(x4)", 8), true);
-  EXPECT_EQ(owns_nodes("OK", "8,4", 8), true);
+  EXPECT_EQ(owns_nodes("OK", "8,4", 8), false);  // a part of the second, as far as this node can tell
+  EXPECT_EQ(owns_nodes("OK", "8,8(x2),16", 8), true);
+  EXPECT_EQ(owns_nodes("OK", "8(x2),", 8), false);
   EXPECT_EQ(owns_nodes("OK", "4,8", 8), false);
   EXPECT_EQ(owns_nodes("OK", "", 8), false);
   EXPECT_EQ(owns_nodes("YES", "8(x4)", 8), false);  // others may be put beside it
@@ -108,8 +110,12 @@ TEST(Circumstances, GroupsAreLookedUpOnlyWhereTheyCount) {
 }
 
 TEST(Pass, IsReadAsItWasWritten) {
-  const PastPass pass{
-      .ago = {}, .busbw = Rate{400e9}, .op = "auto", .min_per_rail = Rate{50e9}, .min_per_pair = {}};
+  const PastPass pass{.ago = {},
+                      .busbw = Rate{400e9},
+                      .op = "auto",
+                      .min_per_rail = Rate{50e9},
+                      .min_per_pair = {},
+                      .with = "f00d"};
   const auto read = read_pass(write_pass(pass, 1'000), 1'180);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->ago, minutes(3));
@@ -117,6 +123,7 @@ TEST(Pass, IsReadAsItWasWritten) {
   EXPECT_EQ(read->op, "auto");
   EXPECT_EQ(read->min_per_rail, Rate{50e9});
   EXPECT_FALSE(read->min_per_pair);
+  EXPECT_EQ(read->with, "f00d");
   for (const char* none : {"", "1000", "1000 4e11 sum 0 0", "1000 nan auto 0 0", "1000 0 auto 0 0",
                            "-5 4e11 auto 0 0", "2000 4e11 auto 0 0"})
     EXPECT_FALSE(read_pass(none, 1'180)) << none;
@@ -126,7 +133,8 @@ TEST(Pass, IsKeptByTheSetOfNodes) {
   std::string folder = (std::filesystem::temp_directory_path() / "netcheck-passes-XXXXXX").string();
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   std::filesystem::permissions(folder, std::filesystem::perms(0755));
-  const PastPass pass{.ago = {}, .busbw = Rate{400e9}, .op = "auto", .min_per_rail = {}, .min_per_pair = {}};
+  const PastPass pass{
+      .ago = {}, .busbw = Rate{400e9}, .op = "auto", .min_per_rail = {}, .min_per_pair = {}, .with = "f00d"};
   ASSERT_TRUE(remember_pass(folder, {"n1", "n2", "n3"}, pass));
   EXPECT_TRUE(last_pass(folder, {"n3", "n1", "n2"}));
   EXPECT_FALSE(last_pass(folder, {"n1", "n2"}));

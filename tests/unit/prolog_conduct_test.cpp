@@ -1,4 +1,5 @@
 // supervise() and the site's file: which jobs are checked, by which values, and who hears of it.
+#include "prolog/guard.h"
 #include "prolog_stand.h"
 
 namespace netcheck::prolog::test {
@@ -61,6 +62,32 @@ TEST_F(Supervise, ChecksAJobOfWhichSlurmSaysNothing) {
   expect_clean(run("n1"));
   EXPECT_THAT(content(base_ / "scratch/assignment"), HasSubstr("\"not_measured\":\"\""));
   EXPECT_THAT(record().at("remarks").dump(), HasSubstr("time limit and owner of the nodes are not known"));
+}
+
+// Whoever shares its nodes is told that, not that they are busy: with what else would they be?
+TEST_F(Supervise, LooksAtSharingBeforeItAsksWhetherTheNodeIsBusy) {
+  const auto folder = Folder::open((base_ / "run").string(), 0755);
+  ASSERT_TRUE(folder);
+  const auto lock = try_lock(*folder, {17, "n1"});
+  ASSERT_TRUE(lock && lock->taken);
+  tool("squeue",
+       "case \"$*\" in *TimeLimit*) printf '%-24s%-24s%-24s\\n' $JOB 1:00:00 OK ;; *)"
+       " printf '%-20s%-20s%-20s%-20s%-20s%-20s%s\\n' $JOB $JOB N/A N/A N/A 1 '' ;; esac");
+  session::Report report = report_of(true);
+  report.history.refusal = judge::Refusal{judge::Phase::rendezvous, "what a probe says"};
+  reports(session::to_json(report).dump());
+  expect_clean(run("n1"));
+  EXPECT_THAT(line(), testing::StartsWith("netcheck=inconclusive phase=start nodes=2 time="));
+  EXPECT_THAT(line(),
+              testing::EndsWith(
+                  " reason=\"not measured: the job does not own its nodes: submit it with --exclusive\""));
+  EXPECT_TRUE(record().contains("report"));  // the others were told
+  // A job that owns them meets the lock.
+  tool("squeue",
+       "case \"$*\" in *TimeLimit*) printf '%-24s%-24s%-24s\\n' $JOB 1:00:00 NO ;; *)"
+       " printf '%-20s%-20s%-20s%-20s%-20s%-20s%s\\n' $JOB $JOB N/A N/A N/A 1 '' ;; esac");
+  expect_clean(run("n1"));
+  EXPECT_THAT(line(), HasSubstr("another check is running on n1 (job 17)"));
 }
 
 TEST_F(Supervise, AppliesTheRulesForTheJob) {

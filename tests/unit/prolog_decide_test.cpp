@@ -245,7 +245,7 @@ const std::vector<Row> kRows = {
        s.policy.dry_run = true;
        s.own.requeues = 2;
      },
-     Action::annotate, " action=annotate would=annotate brake=max_requeues=2 requeues=2"},
+     Action::annotate, " action=annotate would=annotate wanted=requeue brake=max_requeues=2 requeues=2"},
     // drain beside it
     {"drain", [](Situation& s) { s.policy.drain = true; }, Action::requeue,
      " action=requeue drain=n3 requeues=1 acted=1000000"},
@@ -291,6 +291,32 @@ const std::vector<Row> kRows = {
        s.cluster.nodes->push_back({"n8", "other", "drained", 64, 1000, "", "", "netcheck: job 5 mea"});
      },
      Action::requeue, " action=requeue drain_brake=max_drained_total=1 requeues=1 acted=1000000"},
+    {"drain_at_the_clusters_limit_by_what_others_are_about_to_do",
+     [](Situation& s) {
+       s.policy.drain = true;
+       s.cluster.announced = {{"n8"}};
+     },
+     Action::requeue, " action=requeue drain_brake=max_drained_total=1 requeues=1 acted=1000000"},
+    {"drain_of_a_node_that_is_counted_already",
+     [](Situation& s) {
+       s.policy.drain = true;
+       s.cluster.announced = {{"n3"}};
+     },
+     Action::requeue, " action=requeue drain=n3 requeues=1 acted=1000000"},
+    {"drain_never_uncounted",
+     [](Situation& s) {
+       s.policy.drain = true;
+       s.policy.max_actions_per_hour = 0;
+       s.cluster.announced.reset();
+     },
+     Action::requeue, " action=requeue drain_brake=drains-unknown requeues=1 acted=1000000"},
+    {"drain_never_where_nobody_answers",
+     [](Situation& s) {
+       s.policy.drain = true;
+       s.policy.max_actions_per_hour = 0;
+       s.cluster.deeds_failed = true;
+     },
+     Action::requeue, " action=requeue drain_brake=actions-uncounted requeues=1 acted=1000000"},
     {"drain_at_the_rate",
      [](Situation& s) {
        s.policy.drain = true;
@@ -368,76 +394,6 @@ TEST(Questions, AsksForNodesOnlyWhenItMatters) {
   EXPECT_TRUE(questions(s.policy, s.finding, s.job, s.own).nodes);
   s.finding.site_fails = false;
   EXPECT_FALSE(questions(s.policy, s.finding, s.job, s.own).nodes);
-}
-
-judge::Plan plan_of(std::size_t nodes) {
-  judge::Plan plan;
-  for (std::size_t i = 1; i <= nodes; ++i)
-    plan.nodes.push_back({fmt::format("n{}", i), {"eth0"}, ""});
-  return plan;
-}
-
-judge::Verdict slow(std::vector<judge::Culprit> culprits, bool wide = false) {
-  judge::Fail fail;
-  fail.blame.culprits = std::move(culprits);
-  fail.blame.fabric_wide = wide;
-  return fail;
-}
-
-judge::Culprit node(std::uint32_t index, bool isolated = true) {
-  return {index, std::nullopt, std::nullopt, judge::Direction::transmit, Rate{96e6}, isolated};
-}
-
-TEST(FindingOf, NamesEachCulpritOnceAndNoLinksEnds) {
-  judge::Culprit link = node(0);
-  link.peer = 1;
-  const judge::Verdict verdict = slow({node(2), node(2), link});
-  const Finding finding = finding_of(verdict, verdict, plan_of(4));
-  EXPECT_THAT(finding.culprits, ElementsAre("n3"));
-  ASSERT_EQ(finding.drainable.size(), 1u);
-  EXPECT_EQ(finding.drainable.front().words, "n3(tx: 96.0Mbps)");
-}
-
-TEST(FindingOf, SaysWhyThereIsNoCulprit) {
-  judge::Culprit link = node(0);
-  link.peer = 1;
-  EXPECT_EQ(finding_of(slow({}), std::nullopt, plan_of(2)).no_culprit, "two-nodes");
-  EXPECT_EQ(finding_of(slow({}), std::nullopt, plan_of(4)).no_culprit, "no-culprit");
-  EXPECT_EQ(finding_of(slow({}, true), std::nullopt, plan_of(4)).no_culprit, "fabric-wide");
-  EXPECT_EQ(finding_of(slow({link}), std::nullopt, plan_of(4)).no_culprit, "link");
-}
-
-TEST(FindingOf, LetsNobodyBeDrainedForAUsersWish) {
-  const judge::Verdict verdict = slow({node(2)});
-  for (const std::optional<judge::Verdict>& site :
-       {std::optional<judge::Verdict>(judge::Pass{}), std::optional<judge::Verdict>()}) {
-    const Finding finding = finding_of(verdict, site, plan_of(4));
-    EXPECT_FALSE(finding.site_fails);
-    EXPECT_THAT(finding.drainable, IsEmpty());
-    EXPECT_THAT(finding.culprits, ElementsAre("n3"));  // his own job may go elsewhere
-  }
-}
-
-TEST(FindingOf, DrainsOnlyWhoWasIsolated) {
-  const judge::Verdict verdict = slow({node(1, false), node(2)});
-  EXPECT_EQ(finding_of(verdict, verdict, plan_of(4)).drainable.size(), 1u);
-}
-
-TEST(FindingOf, SaysWhetherTheSitesFiguresWereNoisy) {
-  judge::Verdict verdict = slow({node(2)});
-  EXPECT_FALSE(finding_of(verdict, verdict, plan_of(4)).noisy);  // a dead way has no figures at all
-  std::get<judge::Fail>(verdict).figures = judge::Figures{.busbw = Rate{96e6}};
-  EXPECT_FALSE(finding_of(verdict, verdict, plan_of(4)).noisy);
-  std::get<judge::Fail>(verdict).figures->noisy = true;
-  EXPECT_TRUE(finding_of(verdict, verdict, plan_of(4)).noisy);
-}
-
-TEST(FindingOf, TellsACheckThatBeganFromOneThatDidNot) {
-  judge::Inconclusive unknown;
-  EXPECT_EQ(finding_of(unknown, std::nullopt, plan_of(4)).kind, Finding::Kind::not_measured);
-  unknown.phase = judge::Phase::rendezvous;
-  EXPECT_EQ(finding_of(unknown, std::nullopt, plan_of(4)).kind, Finding::Kind::broken_off);
-  EXPECT_EQ(finding_of(judge::Pass{}, std::nullopt, plan_of(4)).kind, Finding::Kind::pass);
 }
 
 }  // namespace

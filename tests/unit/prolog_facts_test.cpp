@@ -123,6 +123,33 @@ TEST(ReadDeeds, CountsEachActionOnceWhereverItIsSeen) {
   EXPECT_THAT(read_deeds(live, ended, 800, {8, 1001}), ElementsAre(Deed{7, 900}, Deed{7, 1000}));
 }
 
+TEST(ReadDeeds, TellsWhichNodesOthersAreAboutToDrain) {
+  const std::string ended =
+      "7|netcheck=fail slow=n3 action=requeue drain=n[3-4] requeues=1 acted=1000\n"
+      "8|netcheck=fail slow=n5 action=annotate drain=n5 acted=1001 | drain=n6\n"  // another tool's word
+      "9|netcheck=fail action=annotate drain_brake=noisy acted=1002\n"
+      "10|netcheck=fail action=annotate drain=n9 acted=900\n";  // long done, or never
+  const auto deeds = read_deeds("", ended, 800, {99, 1000});
+  EXPECT_EQ(drains_announced(deeds, 990), (std::vector<std::string>{"n3", "n4", "n5"}));
+  EXPECT_EQ(
+      drains_announced(read_deeds("", "7|netcheck=fail drain=n[1-2],…(+12) acted=1000\n", 800, {}), 990),
+      std::nullopt);
+}
+
+// A request that was smuggled past the client's own check stands in the reason why it was refused.
+TEST(ReadDeeds, CountsNothingThatAUserWrote) {
+  const std::string smuggled =
+      "7|netcheck=inconclusive phase=start reason=\"read --netcheck=1 acted=1000 drain=n[1-9]: no rate\" "
+      "requeues=1\n";
+  EXPECT_THAT(read_deeds("", smuggled, 800, {}), testing::IsEmpty());
+  EXPECT_EQ(
+      read_own_history("netcheck=fail slow=n3 reason=\"requeues=7 action=hold\" action=requeue requeues=1")
+          .requeues,
+      1u);
+  EXPECT_EQ(read_own_history("netcheck=inconclusive reason=\"x slow=n9 y\" action=requeue").previous,
+            "inconclusive");
+}
+
 TEST(OwnHistory, IsEmptyWhereNothingOfOursStands) {
   EXPECT_EQ(read_own_history("").requeues, 0u);
   EXPECT_EQ(read_own_history("requeues=7 action=requeue").requeues, 0u);  // another tool's words

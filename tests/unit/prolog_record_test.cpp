@@ -13,7 +13,9 @@
 #include "contract/wire.h"
 #include "prolog/folder.h"
 #include "prolog/guard.h"
+#include "prolog/premises.h"
 #include "prolog/record.h"
+#include "prolog/spool.h"
 #include "system/process.h"
 
 namespace netcheck::prolog {
@@ -80,35 +82,86 @@ TEST_F(RunFolder, KeepsARecordThatOnlyRootReads) {
   EXPECT_EQ(mode_of(run_ + "/records"), 0700u);
   EXPECT_EQ(mode_of(run_), 0755u);
   const Json value = Json::parse(content(*path));
-  EXPECT_EQ(value.at("schema"), 1);
+  EXPECT_EQ(value.at("schema"), 2);
   EXPECT_EQ(value.at("job"), 17);
   EXPECT_EQ(value.at("verdict"), "inconclusive");
   EXPECT_EQ(value.at("node"), "n1");
   EXPECT_EQ(value.at("nodes"), Json({"n1", "n2"}));
 }
 
+TEST_F(RunFolder, HasNoFieldThatTheManualDoesNotExplain) {
+  const std::string page = content(fs::path(__FILE__).parent_path() / "../../docs/man/netcheck.8.scd");
+  const std::size_t begin = page.find("\n# RECORDS\n"), end = page.find("\n# ", begin + 1);
+  ASSERT_NE(begin, std::string::npos);
+  const std::string section = page.substr(begin, end - begin);
+  Record whole = record(17);
+  whole.report.emplace();
+  const Json value = to_json(whole);
+  for (const auto& [key, of] : value.items())
+    EXPECT_THAT(section, testing::HasSubstr("*" + key + "*"));
+  for (const auto& [key, of] : value.at("report").items())
+    EXPECT_THAT(section, testing::HasSubstr("*" + key + "*"));
+}
+
 TEST_F(RunFolder, BeginsOneRecordForEachRun) {
   Record first = record(17);
   first.line = "netcheck=inconclusive";
-  EXPECT_EQ(begin_record(first), true);
+  EXPECT_TRUE(begin_record(first)->whose == Begun::Whose::first);
   EXPECT_EQ(Json::parse(content(run_ + "/records/demo-17-0.json")).at("line"), first.line);
   EXPECT_EQ(mode_of(run_ + "/records/demo-17-0.json"), 0600u);
   Record second = record(17);
   second.line = "netcheck=pass";
-  EXPECT_EQ(begin_record(second), false);
+  EXPECT_TRUE(begin_record(second)->whose == Begun::Whose::this_runs);
   EXPECT_EQ(Json::parse(content(run_ + "/records/demo-17-0.json")).at("line"), first.line);
   second.job.roster.run.restart = 1;
-  EXPECT_EQ(begin_record(second), true);
+  EXPECT_TRUE(begin_record(second)->whose == Begun::Whose::first);
   EXPECT_EQ(count("records"), 2u);  // and no temporary file
 }
 
 TEST_F(RunFolder, TakesAnOldRecordForAnotherJobs) {
   ASSERT_TRUE(write_record(record(1)));
   old_file("demo-17-0.json", 10, 3'000);
-  EXPECT_EQ(begin_record(record(17)), false);
+  EXPECT_TRUE(begin_record(record(17))->whose == Begun::Whose::this_runs);
   old_file("demo-17-0.json", 10, 4'000);
-  EXPECT_EQ(begin_record(record(17)), true);
+  EXPECT_TRUE(begin_record(record(17))->whose == Begun::Whose::first);
   EXPECT_EQ(Json::parse(content(run_ + "/records/demo-17-0.json")).at("job"), 17);
+}
+
+TEST_F(RunFolder, KnowsTheRecordOfAnotherNodeOfTheSameRun) {
+  ASSERT_TRUE(begin_record(record(17)));  // n1's
+  Record other = record(17);
+  other.job.roster.self = 1;
+  const auto begun = begin_record(other);
+  ASSERT_TRUE(begun);
+  EXPECT_TRUE(begun->whose == Begun::Whose::another_nodes);
+  EXPECT_EQ(begun->node, "n1");
+}
+
+TEST_F(RunFolder, KeepsRecordsForGoodUnderANameForEachNode) {
+  Record kept = record(17);
+  kept.assignment.policy.spool_dir = (base_ / "spool").string();
+  const auto missing = write_to_spool(kept);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().reason, "No such file or directory");
+  EXPECT_FALSE(fs::exists(base_ / "spool"));
+  fs::create_directory(base_ / "spool");
+  fs::permissions(base_ / "spool", fs::perms(0755));
+  std::ofstream(base_ / "precious") << "kept";
+  fs::create_symlink(base_ / "precious", base_ / "spool/demo-17-0-n1.json");
+  ASSERT_TRUE(write_to_spool(kept));
+  kept.job.roster.self = 1;
+  ASSERT_TRUE(write_to_spool(kept));
+  for (const char* name : {"demo-17-0-n1.json", "demo-17-0-n2.json"}) {
+    EXPECT_EQ(mode_of(base_ / "spool" / name), 0600u);
+    EXPECT_EQ(Json::parse(content(base_ / "spool" / name)).at("job"), 17);
+  }
+  EXPECT_EQ(content(base_ / "precious"), "kept");
+  fs::permissions(base_ / "spool", fs::perms::all);
+  EXPECT_FALSE(write_to_spool(kept));
+  fs::permissions(base_ / "spool", fs::perms(0755));
+  fs::rename(base_ / "spool", base_ / "elsewhere");
+  fs::create_directory_symlink(base_ / "elsewhere", base_ / "spool");
+  EXPECT_FALSE(write_to_spool(kept));
 }
 
 TEST_F(RunFolder, SaysWhyNoRecordCanBegin) {
@@ -255,15 +308,28 @@ TEST_F(RunFolder, LetsOneCheckInAtATimeAndNamesItsJob) {
   const auto folder = Folder::open(run_, 0755);
   ASSERT_TRUE(folder);
   {
-    const auto first = try_lock(*folder, 17);
+    const auto first = try_lock(*folder, {17, "n1"});
     ASSERT_TRUE(first);
     EXPECT_TRUE(first->taken);
-    const auto second = try_lock(*folder, 18);
+    const auto second = try_lock(*folder, {18, "n1"});
     ASSERT_TRUE(second);
     EXPECT_FALSE(second->taken);
-    EXPECT_EQ(second->holder, 17u);
+    EXPECT_EQ(second->holder, (Holder{17, "n1"}));
+    EXPECT_EQ(last_holder(*folder), (Holder{17, "n1"}));
   }
-  EXPECT_TRUE(try_lock(*folder, 18)->taken);
+  EXPECT_TRUE(try_lock(*folder, {18, "n1"})->taken);
+}
+
+TEST_F(RunFolder, TellsABusyNodeFromAFolderThatIsShared) {
+  const Claim first = claim_node(run_, 17, "n1");
+  EXPECT_EQ(first.busy, "");
+  EXPECT_EQ(claim_node(run_, 18, "n1").busy, "another check is running on n1 (job 17)");
+  EXPECT_EQ(claim_node(run_, 17, "n2").busy,
+            "run_directory " + run_ + " is that of n1 as well: each node needs its own, best on a tmpfs");
+  // As an earlier version left it.
+  ASSERT_TRUE(Folder::open(run_, 0755)->write("other", "17\n", 0600, {::geteuid(), ::getegid()}));
+  fs::rename(fs::path(run_) / "other", fs::path(run_) / "lock");
+  EXPECT_EQ(last_holder(*Folder::open(run_, 0755)), (Holder{17, ""}));
 }
 
 TEST_F(RunFolder, RemembersAProcessOnlyWhileItLives) {

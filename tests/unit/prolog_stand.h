@@ -66,7 +66,8 @@ class Supervise : public testing::Test {
     std::ofstream(config_path()) << text
                                  << (names_account ? ""
                                                    : fmt::format("[probe]\nprobe_user = \"{}\"\n", kAccount))
-                                 << "[record]\nrun_directory = \"" << (base_ / "run").string() << "\"\n";
+                                 << "[record]\nrun_directory = \"" << (base_ / "run").string() << "\"\n"
+                                 << record_section_;
     fs::permissions(config_path(), fs::perms(0644));
   }
   [[nodiscard]] fs::path config_path() const { return base_ / "etc" / "netcheck.toml"; }
@@ -166,6 +167,7 @@ class Supervise : public testing::Test {
   fs::path base_;
   std::uint32_t job_ = 0, restart_ = 0;
   std::string nodes_ = "n[1-2]";
+  std::string record_section_;  // lines more of it in the configuration
   bool announces_ = false;
   std::string syslog_;
   std::optional<std::string> notice_directory_;

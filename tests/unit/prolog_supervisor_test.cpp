@@ -1,5 +1,6 @@
 // What a supervisor makes of a probe that crashes, hangs, floods, lies and leaves orphans, and of a site that
 // is not as it should be.
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -181,7 +182,8 @@ TEST_F(Supervise, TellsTheUserWhatTheSiteDoesNotGrant) {
   config(
       "[threshold]\nmin = \"400Mbps\"\n[check]\ntime = \"3s\"\nmax_time = \"4s\"\nrendezvous = \"500ms\"\n");
   const std::string note =
-      " note=\"min=100Mbps: the site's minimum is 400Mbps; time=60s: the site's maximum is 4s\"";
+      " note=\"min=100Mbps: the site's minimum is 400Mbps, so 400Mbps counts; time=60s: the site's "
+      "maximum is 4s, so 4s counts\"";
   run("n1", "min=100Mbps,time=60s");
   EXPECT_THAT(line(), testing::EndsWith(note));
   EXPECT_EQ(notice().line, line());
@@ -196,7 +198,7 @@ TEST(Notes, AreCutWithTheirQuotesIntact) {
   EXPECT_EQ(with_notes("netcheck=pass", {}), "netcheck=pass");
   EXPECT_EQ(with_notes("netcheck=pass", {"a\"b|c\nd"}), "netcheck=pass note=\"a'b/c d\"");
   EXPECT_EQ(with_notes("netcheck=pass", {std::string(500, 'x')}),
-            "netcheck=pass note=\"" + std::string(160, 'x') + "\"");
+            "netcheck=pass note=\"" + std::string(240, 'x') + "\"");
   const std::string cut = with_notes(std::string(1'000, 'y'), {std::string(500, 'x')});
   EXPECT_EQ(cut, std::string(1'000, 'y') + " note=\"" + std::string(16, 'x') + "\"");  // 1,024 in all
   EXPECT_EQ(with_notes(std::string(1'024, 'y'), {"x"}), std::string(1'024, 'y'));
@@ -219,7 +221,7 @@ TEST_F(Supervise, RefusesAccountsThatAreNotItsOwn) {
 }
 
 TEST_F(Supervise, LosesNoMoreThanItsDeadlineToADirectoryServiceThatDoesNotAnswer) {
-  config("[check]\ntime = \"1s\"\nrendezvous = \"500ms\"\nslice = \"500ms\"\n[probe]\nprobe_user = \"" +
+  config("[check]\ntime = \"2s\"\nrendezvous = \"500ms\"\nslice = \"500ms\"\n[probe]\nprobe_user = \"" +
          std::string(kTarpit) + "\"\n");
   expect_clean(run());
   EXPECT_THAT(line(), HasSubstr("find the account tarpit: the account database did not answer in time"));
@@ -234,6 +236,51 @@ TEST_F(Supervise, ShowsTheVerdictWhereNothingCanBeWritten) {
   EXPECT_TRUE(fs::is_empty(base_ / "elsewhere"));
   EXPECT_THAT(ran.said, HasSubstr("symbolic link"));
   EXPECT_THAT(content(base_ / "scontrol.log"), HasSubstr("AdminComment=netcheck=inconclusive"));
+}
+
+// The line in sacct is there all the same, and what to do about the folder is said in one line.
+TEST_F(Supervise, AnnotatesWhereTheRunDirectoryCannotBeWrittenTo) {
+  const std::string folder = (base_ / "run").string();
+  if (::mount("tmpfs", folder.c_str(), "tmpfs", MS_RDONLY, "mode=0755") != 0) GTEST_SKIP() << "no mount here";
+  const Ran ran = run("n1", "", 0, false);
+  ::umount2(folder.c_str(), MNT_DETACH);
+  expect_clean(ran);
+  EXPECT_THAT(content(base_ / "scontrol.log"), HasSubstr("AdminComment=netcheck=inconclusive"));
+  EXPECT_THAT(ran.said,
+              HasSubstr("no record of this check, and no line for its user: use the folder " + folder +
+                        "/records: Read-only file system (mount that filesystem for writing, or name "
+                        "another folder in netcheck.toml)"));
+  EXPECT_EQ(ran.said.find("Read-only"), ran.said.rfind("Read-only")) << ran.said;  // once
+}
+
+TEST_F(Supervise, LeavesTheRecordsOfAnotherNodeAloneWhereTheRunDirectoryIsShared) {
+  program("cat <&3 > $BASE/scratch/assignment");
+  expect_clean(run("n1"));
+  const fs::path record = base_ / "run/records" / fmt::format("demo-{}-0.json", job_);
+  const std::string theirs = content(record);
+  const Ran ran = run_again();  // n2, with the folder that n1 has
+  expect_clean(ran);
+  EXPECT_EQ(content(record), theirs);
+  EXPECT_TRUE(notice().leader);
+  const std::string why = "run_directory " + (base_ / "run").string() + " is that of n1 as well";
+  EXPECT_THAT(ran.said, HasSubstr(why));
+  EXPECT_THAT(content(base_ / "scratch/assignment"),
+              HasSubstr("\"declined\":\"" + why));  // for the first node
+}
+
+TEST_F(Supervise, KeepsEachRecordForGoodWhereTheSiteHasAPlaceForThem) {
+  const fs::path spool = base_ / "spool";
+  record_section_ = "spool_dir = \"" + spool.string() + "\"\n";
+  config("");
+  const fs::path kept = spool / fmt::format("demo-{}-0-n1.json", job_);
+  expect_clean(run("n1"));
+  EXPECT_FALSE(fs::exists(spool));  // a mount point with nothing mounted on it is not filled
+  fs::create_directory(spool);
+  expect_clean(run("n1"));
+  for (int i = 0; i < 500 && !fs::exists(kept); ++i)  // nobody waits for it
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(Json::parse(content(kept)).at("action_result"), "done");  // the last word, not the first
+  EXPECT_EQ(fs::status(kept).permissions(), fs::perms::owner_read | fs::perms::owner_write);
 }
 
 TEST_F(Supervise, NeverShowsAStaleNotice) {

@@ -76,7 +76,7 @@ TEST(Messages, OrdersArriveAsTheyWereSent) {
 }
 
 TEST(Messages, AnswersArriveAsTheyWereSent) {
-  const Sample sample{.rank = 1, .done = {Ns{5}, Ns{9}}, .received = 8'192, .wrong = 2};
+  const Sample sample{.rank = 1, .done = {Ns{5}, Ns{9}}, .received = 8'192, .wrong = 2, .kept = Ns{3}};
   const Answer sent{.step = 3,
                     .outcome = {.node = 1,
                                 .samples = {sample},

@@ -71,7 +71,7 @@ Report some_report(const Assignment& given) {
   Report report;
   report.leader = true;
   report.plan = plan_of(given);
-  report.history.refusal = "n2 differs";
+  report.history.refusal = judge::Refusal{judge::Phase::open, "n2 differs"};
   report.claimed = "inconclusive";
   report.line = "netcheck=inconclusive";
   report.reached = judge::Phase::open;
@@ -86,7 +86,7 @@ TEST(ReportJson, ArrivesAsItWasSent) {
   const Assignment given = full_assignment();
   const Report got = report_from_json(Json::parse(to_json(some_report(given)).dump()), given);
   EXPECT_TRUE(got.leader);
-  EXPECT_EQ(got.history.refusal, "n2 differs");
+  EXPECT_EQ(got.history.refusal, (judge::Refusal{judge::Phase::open, "n2 differs"}));
   EXPECT_EQ(got.claimed, "inconclusive");
   EXPECT_EQ(got.line, "netcheck=inconclusive");
   EXPECT_EQ(got.reached, judge::Phase::open);

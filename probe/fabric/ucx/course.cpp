@@ -55,8 +55,14 @@ std::vector<std::uint32_t> distinct(
 
 }  // namespace
 
-Course::Course(Lane& lane, Plan plan, Memory memory, Reach reach)
-    : lane_(lane), plan_(std::move(plan)), memory_(memory), reach_(std::move(reach)), started_(now()) {
+Course::Course(const Ground& ground, Plan plan, Memory memory)
+    : lane_(ground.lane),
+      pulse_(ground.pulse),
+      plan_(std::move(plan)),
+      memory_(memory),
+      reach_(ground.reach) {
+  pass_barrier();
+  kept_at_start_ = kept_at_barrier_;
   for (const auto& round : plan_.rounds)
     slot_ = std::max(slot_, added_bytes(round));
   adds_ = slot_ > 0;
@@ -195,7 +201,7 @@ void Course::finish_step() {
   const bool gate = in_gate(finished);
   const bool last = round_index(finished) + 1 == (gate ? plan_.gate : plan_.rounds).size();
   steps_.pop_front();
-  if (gate && last) started_ = now();
+  if (gate && last) pass_barrier();
   if (!gate && last) finish_operation();
 }
 
@@ -203,7 +209,21 @@ void Course::finish_operation() {
   if (operations_ >= plan_.warmup) done_.push_back(now() - started_);
   if (plan_.credits) give_credits(operations_);
   began_ = false;
-  if (++operations_ == plan_.warmup && plan_.gate.empty()) started_ = now();
+  if (++operations_ == plan_.warmup && plan_.gate.empty()) pass_barrier();
+  if (operations_ == plan_.warmup + plan_.iterations) kept_at_end_ = pulse_.kept();
+}
+
+void Course::pass_barrier() {
+  kept_at_barrier_ = pulse_.kept();
+  started_ = now();
+}
+
+Ns Course::kept() const {
+  return kept_at_end_ ? *kept_at_end_ - kept_at_barrier_ : kept_in_all();
+}
+
+Ns Course::kept_in_all() const {
+  return (kept_at_end_ ? *kept_at_end_ : pulse_.kept()) - kept_at_start_;
 }
 
 // --- credits ----------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/pulse.h"
 #include "fabric/ucx/lane.h"
 #include "fabric/ucx/tag.h"
 #include "measure/schedule.h"
@@ -41,10 +42,16 @@ struct Breakdown {
 class Course : public Poster {
  public:
   using Reach = std::function<Peer&(std::uint32_t rank)>;
+  /// What a course runs on: the rail, the process, the way to the other ranks.
+  struct Ground {
+    Lane& lane;
+    Pulse& pulse;
+    Reach reach;
+  };
   struct Memory {
     std::span<std::byte> work, landing;
   };
-  Course(Lane& lane, Plan plan, Memory memory, Reach reach);
+  Course(const Ground& ground, Plan plan, Memory memory);
 
   /// Moves on as far as it goes. True when anything moved.
   bool step();
@@ -66,6 +73,11 @@ class Course : public Poster {
 
   [[nodiscard]] const std::vector<Ns>& done() const { return done_; }
   [[nodiscard]] std::uint64_t received() const { return received_; }
+  /// How long this process was kept from running: between barrier and last operation; before that is over,
+  /// since the course began.
+  [[nodiscard]] Ns kept() const;
+  /// The same from the start of the course to its end.
+  [[nodiscard]] Ns kept_in_all() const;
 
   void completed(Post& post, ucs_status_t status, std::size_t bytes) override;
 
@@ -89,6 +101,7 @@ class Course : public Poster {
   void add_arrived(Step& step) const;
   void finish_step();
   void finish_operation();
+  void pass_barrier();
   [[nodiscard]] bool may_begin();
   void expect_credits(std::uint64_t operation);
   void give_credits(std::uint64_t operation);
@@ -100,6 +113,7 @@ class Course : public Poster {
   void fail(ucs_status_t status, const Peer* peer);
 
   Lane& lane_;
+  Pulse& pulse_;
   Plan plan_;
   Memory memory_;
   Reach reach_;
@@ -119,6 +133,8 @@ class Course : public Poster {
   std::size_t under_way_ = 0, receives_posted_ = 0;
   bool began_ = false;  // the operation that begins at current_ has its credits asked for
   Time started_{};
+  Ns kept_at_start_{}, kept_at_barrier_{};
+  std::optional<Ns> kept_at_end_;
   std::vector<Ns> done_;
   std::uint64_t received_ = 0;
   std::optional<Breakdown> breakdown_;

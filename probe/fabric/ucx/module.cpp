@@ -185,7 +185,7 @@ Result<UcxModule::Running> UcxModule::start(const Batch& batch) {
     const auto reach = [&lane, addresses = member.addresses, team = member.team](std::uint32_t to) -> Peer& {
       return lane.reach(addresses.at(to), team.ranks.at(to).node);
     };
-    auto run = RankRun::start(lane, batch, ranks, rank, reach);
+    auto run = RankRun::start({lane, *pulse_, reach}, batch, ranks, rank);
     if (!run) return tl::unexpected(run.error());
     running.ranks.push_back(std::move(*run));
   }
@@ -309,14 +309,15 @@ void tell(char* why, std::size_t why_size, std::string_view text) noexcept {
 }  // namespace
 
 extern "C" [[gnu::visibility("default")]] netcheck::fabric::Module* netcheck_fabric_module(
-    int abi, netcheck::fabric::Sink* sink, char* why, std::size_t why_size) noexcept {
+    int abi, netcheck::fabric::Sink* sink, netcheck::fabric::Pulse* pulse, char* why,
+    std::size_t why_size) noexcept {
   try {
     if (abi != kModuleAbi) {
       tell(why, why_size, fmt::format("built for interface {}, this netcheck has {}", kModuleAbi, abi));
       return nullptr;
     }
     auto version = netcheck::fabric::ucx::library_version();
-    if (version) return new netcheck::fabric::ucx::UcxModule(sink, std::move(*version));
+    if (version) return new netcheck::fabric::ucx::UcxModule(sink, pulse, std::move(*version));
     tell(why, why_size, describe(version.error()));
   } catch (const std::exception& error) {
     tell(why, why_size, error.what());

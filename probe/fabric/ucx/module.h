@@ -17,7 +17,8 @@ namespace netcheck::fabric::ucx {
 
 class UcxModule : public Module {
  public:
-  UcxModule(Sink* sink, std::string version) : sink_(sink), version_(std::move(version)) {}
+  UcxModule(Sink* sink, Pulse* pulse, std::string version)
+      : sink_(sink), pulse_(pulse), version_(std::move(version)) {}
   void open(Options options) override;
   void invite(Team team, std::uint32_t self) override;
   void join(Join join) override;
@@ -58,6 +59,7 @@ class UcxModule : public Module {
   bool deliver();
 
   Sink* sink_;
+  Pulse* pulse_;
   std::string version_;
   std::uint64_t max_bytes_ = 0;
   int events_ready_ = -1;  // epoll over the lanes

@@ -37,33 +37,33 @@ Buffer touched(std::size_t size) {
 
 }  // namespace
 
-Result<std::unique_ptr<RankRun>> RankRun::start(Lane& lane, const Batch& batch, std::uint32_t ranks,
-                                                std::uint32_t rank, const Course::Reach& reach) {
+Result<std::unique_ptr<RankRun>> RankRun::start(const Course::Ground& ground, const Batch& batch,
+                                                std::uint32_t ranks, std::uint32_t rank) {
   std::unique_ptr<RankRun> run(new RankRun(batch, ranks, rank));
   if (batch.op == Op::transfer) {
-    run->plan_transfer(lane, reach);
+    run->plan_transfer(ground);
     return run;
   }
-  if (auto planned = run->plan_collective(lane, reach); !planned) return tl::unexpected(planned.error());
+  if (auto planned = run->plan_collective(ground); !planned) return tl::unexpected(planned.error());
   return run;
 }
 
 RankRun::RankRun(const Batch& batch, std::uint32_t ranks, std::uint32_t rank)
     : batch_(batch), ranks_(ranks), rank_(rank), checked_(!batch.verify) {}
 
-void RankRun::add_course(Lane& lane, Plan plan, const Course::Reach& reach) {
+void RankRun::add_course(const Course::Ground& ground, Plan plan) {
   plan.team = batch_.team;
   plan.batch = batch_.id;
   plan.rank = rank_;
   plan.type = batch_.type;
   plan.iterations = batch_.iterations;
-  courses_.push_back(std::make_unique<Course>(lane, std::move(plan),
-                                              Course::Memory{work_.bytes(), landing_.bytes()}, reach));
+  courses_.push_back(
+      std::make_unique<Course>(ground, std::move(plan), Course::Memory{work_.bytes(), landing_.bytes()}));
 }
 
 /// In-place sums grow from operation to operation, so the first is the one whose result is known: it is
 /// checked before the clock runs, and there is one more untimed operation where the batch has no warm-up.
-Result<void> RankRun::plan_collective(Lane& lane, const Course::Reach& reach) {
+Result<void> RankRun::plan_collective(const Course::Ground& ground) {
   auto rounds = schedule(batch_.op, batch_.algorithm, ranks_, rank_, batch_.root, batch_.bytes, batch_.type);
   if (!rounds) return tl::unexpected(rounds.error());
   work_ = touched(batch_.bytes);
@@ -75,14 +75,14 @@ Result<void> RankRun::plan_collective(Lane& lane, const Course::Reach& reach) {
   plan.gate = barrier(ranks_, rank_);
   plan.warmup = check_first_ ? std::max(batch_.warmup, 1U) : batch_.warmup;
   plan.credits = needs_credits(batch_.op);
-  add_course(lane, std::move(plan), reach);
+  add_course(ground, std::move(plan));
   timed_ = courses_.back().get();
   if (check_first_) timed_->hold_at(1);
   return {};
 }
 
 /// Between warm-up and timing a token goes over each edge from receiver to sender.
-void RankRun::plan_transfer(Lane& lane, const Course::Reach& reach) {
+void RankRun::plan_transfer(const Course::Ground& ground) {
   const Round both = transfer_rounds(batch_.edges, rank_, batch_.bytes).front();
   if (!both.sends.empty()) {
     work_ = touched(batch_.bytes);
@@ -91,7 +91,7 @@ void RankRun::plan_transfer(Lane& lane, const Course::Reach& reach) {
     plan.rounds = {Round{both.sends, {}}};
     plan.gate = {Round{{}, {Receive{both.sends.front().to, {}, Store::put}}}};
     plan.warmup = batch_.warmup;
-    add_course(lane, std::move(plan), reach);
+    add_course(ground, std::move(plan));
   }
   if (!both.receives.empty()) {
     landing_ = touched(batch_.bytes);
@@ -99,7 +99,7 @@ void RankRun::plan_transfer(Lane& lane, const Course::Reach& reach) {
     plan.rounds = {Round{{}, both.receives}};
     plan.gate = {Round{{Send{both.receives.front().from, {}}}, {}}};
     plan.warmup = batch_.warmup;
-    add_course(lane, std::move(plan), reach);
+    add_course(ground, std::move(plan));
     timed_ = courses_.back().get();
   }
 }
@@ -150,6 +150,9 @@ Sample RankRun::sample() const {
   Sample sample;
   sample.rank = rank_;
   sample.wrong = wrong_;
+  // A receiver's clock runs from its token on, which the sender may take late.
+  for (const auto& course : courses_)
+    sample.kept = std::max(sample.kept, course.get() == timed_ ? course->kept() : course->kept_in_all());
   if (timed_ != nullptr) {
     sample.done = timed_->done();
     sample.received = timed_->received();

@@ -13,11 +13,11 @@ namespace netcheck::fabric::ucx {
 
 class RankRun {
  public:
-  /// Allocates and fills. `rank` is this node's, on `lane`. Error: the schedule does not know the algorithm,
-  /// or the size does not split.
-  [[nodiscard]] static Result<std::unique_ptr<RankRun>> start(Lane& lane, const Batch& batch,
-                                                              std::uint32_t ranks, std::uint32_t rank,
-                                                              const Course::Reach& reach);
+  /// Allocates and fills. `rank` is this node's, on the ground's lane. Error: the schedule does not know the
+  /// algorithm, or the size does not split.
+  [[nodiscard]] static Result<std::unique_ptr<RankRun>> start(const Course::Ground& ground,
+                                                              const Batch& batch, std::uint32_t ranks,
+                                                              std::uint32_t rank);
   /// True when anything moved.
   bool step();
   /// All is exchanged; the result may still have to be checked.
@@ -33,9 +33,9 @@ class RankRun {
 
  private:
   RankRun(const Batch& batch, std::uint32_t ranks, std::uint32_t rank);
-  [[nodiscard]] Result<void> plan_collective(Lane& lane, const Course::Reach& reach);
-  void plan_transfer(Lane& lane, const Course::Reach& reach);
-  void add_course(Lane& lane, Plan plan, const Course::Reach& reach);
+  [[nodiscard]] Result<void> plan_collective(const Course::Ground& ground);
+  void plan_transfer(const Course::Ground& ground);
+  void add_course(const Course::Ground& ground, Plan plan);
 
   Batch batch_;
   std::uint32_t ranks_, rank_;

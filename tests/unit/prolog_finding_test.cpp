@@ -1,0 +1,85 @@
+// A verdict, as far as actions need it: who is to be kept away from, and who may be drained.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "prolog/decide.h"
+
+namespace netcheck::prolog {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+judge::Plan plan_of(std::size_t nodes) {
+  judge::Plan plan;
+  for (std::size_t i = 1; i <= nodes; ++i)
+    plan.nodes.push_back({fmt::format("n{}", i), {"eth0"}, ""});
+  return plan;
+}
+
+judge::Verdict slow(std::vector<judge::Culprit> culprits, bool wide = false) {
+  judge::Fail fail;
+  fail.blame.culprits = std::move(culprits);
+  fail.blame.fabric_wide = wide;
+  return fail;
+}
+
+judge::Culprit node(std::uint32_t index, bool isolated = true) {
+  return {index, std::nullopt, std::nullopt, judge::Direction::transmit, Rate{96e6}, isolated};
+}
+
+TEST(FindingOf, NamesEachCulpritOnceAndNoLinksEnds) {
+  judge::Culprit link = node(0);
+  link.peer = 1;
+  const judge::Verdict verdict = slow({node(2), node(2), link});
+  const Finding finding = finding_of(verdict, verdict, plan_of(4));
+  EXPECT_THAT(finding.culprits, ElementsAre("n3"));
+  ASSERT_EQ(finding.drainable.size(), 1u);
+  EXPECT_EQ(finding.drainable.front().words, "n3(tx: 96.0Mbps)");
+}
+
+TEST(FindingOf, SaysWhyThereIsNoCulprit) {
+  judge::Culprit link = node(0);
+  link.peer = 1;
+  EXPECT_EQ(finding_of(slow({}), std::nullopt, plan_of(2)).no_culprit, "two-nodes");
+  EXPECT_EQ(finding_of(slow({}), std::nullopt, plan_of(4)).no_culprit, "no-culprit");
+  EXPECT_EQ(finding_of(slow({}, true), std::nullopt, plan_of(4)).no_culprit, "fabric-wide");
+  EXPECT_EQ(finding_of(slow({link}), std::nullopt, plan_of(4)).no_culprit, "link");
+}
+
+TEST(FindingOf, LetsNobodyBeDrainedForAUsersWish) {
+  const judge::Verdict verdict = slow({node(2)});
+  for (const std::optional<judge::Verdict>& site :
+       {std::optional<judge::Verdict>(judge::Pass{}), std::optional<judge::Verdict>()}) {
+    const Finding finding = finding_of(verdict, site, plan_of(4));
+    EXPECT_FALSE(finding.site_fails);
+    EXPECT_THAT(finding.drainable, IsEmpty());
+    EXPECT_THAT(finding.culprits, ElementsAre("n3"));  // his own job may go elsewhere
+  }
+}
+
+TEST(FindingOf, DrainsOnlyWhoWasIsolated) {
+  const judge::Verdict verdict = slow({node(1, false), node(2)});
+  EXPECT_EQ(finding_of(verdict, verdict, plan_of(4)).drainable.size(), 1u);
+}
+
+TEST(FindingOf, SaysWhetherTheSitesFiguresWereNoisy) {
+  judge::Verdict verdict = slow({node(2)});
+  EXPECT_FALSE(finding_of(verdict, verdict, plan_of(4)).noisy);  // a dead way has no figures at all
+  std::get<judge::Fail>(verdict).figures = judge::Figures{.busbw = Rate{96e6}};
+  EXPECT_FALSE(finding_of(verdict, verdict, plan_of(4)).noisy);
+  std::get<judge::Fail>(verdict).figures->noisy = true;
+  EXPECT_TRUE(finding_of(verdict, verdict, plan_of(4)).noisy);
+}
+
+TEST(FindingOf, TellsACheckThatBeganFromOneThatDidNot) {
+  judge::Inconclusive unknown;
+  EXPECT_EQ(finding_of(unknown, std::nullopt, plan_of(4)).kind, Finding::Kind::not_measured);
+  unknown.phase = judge::Phase::rendezvous;
+  EXPECT_EQ(finding_of(unknown, std::nullopt, plan_of(4)).kind, Finding::Kind::broken_off);
+  EXPECT_EQ(finding_of(judge::Pass{}, std::nullopt, plan_of(4)).kind, Finding::Kind::pass);
+}
+
+}  // namespace
+}  // namespace netcheck::prolog
