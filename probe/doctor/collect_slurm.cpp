@@ -61,11 +61,13 @@ std::optional<bool> mapped_into(const std::vector<pid_t>& processes, std::string
   return known;
 }
 
-Result<void> check_program(const std::string& path) {
+Result<void> check_program(const std::string& path, const std::string& named_in) {
+  if (!path.starts_with('/'))
+    return fail("start", path, "it is no absolute path", "write it whole, with program= in " + named_in);
   const FileFacts file = look_at(path);
   if (!file.there)
     return fail("start", path, file.why_not.empty() ? "there is no such file" : file.why_not,
-                "install netcheck there, or name it with program= in plugstack.conf");
+                "install netcheck there, or name it with program= in " + named_in);
   if (auto wrong = distrust(file)) return tl::unexpected(*wrong);
   if (!file.regular || (file.mode & 0100U) == 0)
     return fail("start", path, "it is no program", "install netcheck anew");
@@ -95,13 +97,27 @@ std::vector<std::string> prologs(const SlurmConfig& config) {
   return patterns;
 }
 
-std::optional<FileFacts> find_script(const std::vector<std::string>& patterns) {
-  for (const std::string& pattern : patterns)
-    for (const std::string& path : expand(pattern)) {
-      const FileFacts file = look_at(path);
+PrologPattern look_at_prolog(const std::string& pattern) {
+  PrologPattern facts{.pattern = pattern};
+  for (const std::string& path : expand(pattern))
+    facts.files.push_back(look_at(path));
+  // A folder that is not ours to read fits nothing either.
+  const std::string folder = std::filesystem::path(pattern).parent_path().string();
+  facts.hidden = facts.files.empty() && ::access(folder.c_str(), F_OK) == 0 &&
+                 ::access(folder.c_str(), R_OK | X_OK) != 0;
+  return facts;
+}
+
+std::optional<PrologScript> find_script(const std::vector<PrologPattern>& prologs) {
+  for (const PrologPattern& prolog : prologs)
+    for (const FileFacts& file : prolog.files) {
       if (!file.regular) continue;
-      const auto text = read_file(path);
-      if (text && text->find("netcheck") != std::string::npos) return file;
+      const auto text = read_file(file.path);
+      if (!text || text->find("netcheck") == std::string::npos) continue;
+      PrologScript script = parse_prolog_script(*text);
+      script.file = file;
+      if (script.program) script.program_usable = check_program(*script.program, file.path);
+      return script;
     }
   return std::nullopt;
 }
@@ -163,9 +179,9 @@ void look_at_plugin(PluginFacts& facts, const SlurmConfig& config) {
   for (const Running& process : running_processes())
     if (process.command == "slurmd" && !process.elsewhere) slurmds.push_back(process.pid);
   facts.slurmd_runs = !slurmds.empty();
-  const std::vector<std::string> patterns = prologs(config);
-  facts.prolog = fmt::format("{}", fmt::join(patterns, ", "));
-  facts.script = find_script(patterns);
+  for (const std::string& pattern : prologs(config))
+    facts.prologs.push_back(look_at_prolog(pattern));
+  facts.script = find_script(facts.prologs);
   const PlugstackLine* line = netcheck_line(facts.plugstack);
   if (line == nullptr) return;
   const std::string path = path_of(line->plugin, config);
@@ -174,7 +190,7 @@ void look_at_plugin(PluginFacts& facts, const SlurmConfig& config) {
   for (const std::string& place : {path, std::filesystem::path(path).parent_path().string()})
     if (const auto wrong = distrust(look_at(place)); wrong && facts.trusted)
       facts.trusted = tl::unexpected(*wrong);
-  facts.program_trusted = check_program(line->argument("program").value_or(NETCHECK_PROGRAM));
+  facts.program_trusted = check_program(plugin_settings(*line).program, "plugstack.conf");
 }
 
 }  // namespace netcheck::doctor

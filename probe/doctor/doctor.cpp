@@ -76,10 +76,9 @@ class Examination {
   [[nodiscard]] bool computes() const { return role_ == "compute"; }
 
   Answers ask_first() {
-    const PlugstackLine* line = nullptr;
     const Plugstack plugstack = read_plugstack(plugstack_file({}));
-    if ((line = netcheck_line(plugstack)) != nullptr)
-      slurm_folder_ = line->argument("slurm_bin").value_or("");
+    if (const PlugstackLine* line = netcheck_line(plugstack); line != nullptr)
+      slurm_folder_ = plugin_settings(*line).slurm_bin;
     Questions questions;
     const auto ask_slurm = [&](const char* name, const char* program,
                                const std::vector<std::string>& arguments, bool errors) {
@@ -195,7 +194,8 @@ class Examination {
     }
     const Policy most = site_ ? longest(*site_) : policy_;
     append(findings_, check_prolog_flags(slurm_));
-    append(findings_, check_timeouts(slurm_, most, plugin_timeout(plugin_.plugstack)));
+    append(findings_, check_timeouts(slurm_, most, plugin_timeout(plugin_.plugstack),
+                                     plugin_.script ? script_limit(*plugin_.script) : std::nullopt));
     append(findings_, check_authentication(slurm_, policy_));
     append(findings_, check_accounting(slurm_, policy_));
   }

@@ -2,10 +2,8 @@
 #include "doctor/plugin.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
 #include "doctor/words.h"
@@ -17,8 +15,6 @@ namespace {
 constexpr const char* kFile = "netcheck.so";
 constexpr const char* kRestart =
     "restart slurmd on this node: it decides at its start whether plugins have a prolog";
-constexpr Ns kBuiltInTimeout = std::chrono::seconds(25);               // plugin/settings.h
-constexpr const char* kBuiltInConfig = "/etc/netcheck/netcheck.toml";  // plugin/settings.h
 
 // From this version on Slurm takes only plugins whose major and minor number are its own.
 constexpr SlurmVersion kStrictSince{21, 8, 0};
@@ -34,11 +30,11 @@ Findings without_line(const PluginFacts& facts) {
         "plugstack.conf",
         fmt::format("no line names {}: the Prolog script alone makes the checks, and users ask in --comment",
                     kFile))};
-  if (!facts.computes && !facts.prolog.empty())
+  if (!facts.computes && !facts.prologs.empty())
     return {
         {Level::warn, "plugstack.conf",
          fmt::format("no line names {}: right where compute nodes have the Prolog script alone (Prolog={})",
-                     kFile, facts.prolog),
+                     kFile, facts.prologs.front().pattern),
          "for --netcheck include netcheck.conf of the installation (share/netcheck/plugstack.conf.d) there"}};
   if (!facts.plugstack_exists)
     return {
@@ -67,10 +63,19 @@ Findings check_line(const PluginFacts& facts) {
   if (std::ranges::count_if(facts.plugstack.lines, is_ours) > 1)
     add(Level::warn, fmt::format("more than one line names {}; this is about {}", kFile, line->place),
         "leave one of them");
-  if (const std::string config = line->argument("config").value_or(kBuiltInConfig); config != facts.config)
+  std::vector<PluginSlip> slips;
+  const PluginSettings settings = plugin_settings(*line, &slips);
+  for (const PluginSlip& slip : slips)
     add(Level::warn,
-        fmt::format("{}: checks read {}, and this is about {}", line->place, config, facts.config),
-        fmt::format("look with `netcheck doctor --config {}`", config));
+        fmt::format("{}: {}; the plugin ignores it{}", line->place, slip.wrong,
+                    slip.key.empty()
+                        ? ""
+                        : fmt::format(", and {}={} counts", slip.key, plugin_value(settings, slip.key))),
+        "mend the word, or take it out");
+  if (settings.config != facts.config)
+    add(Level::warn,
+        fmt::format("{}: checks read {}, and this is about {}", line->place, settings.config, facts.config),
+        fmt::format("look with `netcheck doctor --config {}`", settings.config));
   if (findings.empty()) add(Level::ok, fmt::format("{} names {}", line->place, line->plugin), "");
   return findings;
 }
@@ -94,15 +99,6 @@ Findings check_version(const PluginFacts& facts, const PluginFile& file) {
              "build it against the headers of this Slurm (-DSLURM_INCLUDE_DIR=…)"}};
   return {
       fine("plugin", fmt::format("built for Slurm {}; {} runs here", text_of(built), text_of(*facts.slurm)))};
-}
-
-Findings check_script(const FileFacts& script) {
-  constexpr const char* kWhat = "Prolog script";
-  if (auto wrong = distrust(script)) return {finding_of(Level::fail, kWhat, *wrong)};
-  if (!script.regular || (script.mode & S_IXUSR) == 0)
-    return {{Level::fail, kWhat, script.path + " cannot be executed: Slurm drains this node at its next job",
-             "chmod 0755 " + script.path}};
-  return {fine(kWhat, script.path + " calls netcheck, and is root's alone to change")};
 }
 
 // What Slurm's own client says is the proof: it loads the plugin as slurmd does.
@@ -144,19 +140,23 @@ const PlugstackLine* netcheck_line(const Plugstack& plugstack) {
   return found == plugstack.lines.end() ? nullptr : &*found;
 }
 
+PluginSettings plugin_settings(const PlugstackLine& line, std::vector<PluginSlip>* slips) {
+  PluginSettings settings{.program = NETCHECK_PROGRAM};
+  for (const std::string& argument : line.arguments)
+    if (auto slip = set_plugin_argument(settings, argument); slip && slips != nullptr)
+      slips->push_back(std::move(*slip));
+  return settings;
+}
+
 std::optional<Ns> plugin_timeout(const Plugstack& plugstack) {
   const PlugstackLine* line = netcheck_line(plugstack);
-  if (line == nullptr) return std::nullopt;
-  const std::string text = line->argument("timeout").value_or("");
-  long seconds = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  const bool right = error == std::errc{} && stop == text.data() + text.size() && seconds > 0;
-  return right ? Ns(std::chrono::seconds(seconds)) : kBuiltInTimeout;  // what the plugin takes then
+  return line == nullptr ? std::nullopt : std::optional<Ns>(plugin_settings(*line).timeout);
 }
 
 Findings check_plugin(const PluginFacts& facts) {
   Findings findings = check_line(facts);
-  if (facts.script) append(findings, check_script(*facts.script));
+  if (facts.computes) append(findings, check_prologs(facts.prologs));
+  if (facts.script) append(findings, check_script(*facts.script, facts.config));
   if (netcheck_line(facts.plugstack) == nullptr) return findings;
   if (!facts.trusted) findings.push_back(finding_of(Level::fail, "plugin", facts.trusted.error()));
   if (facts.file && !*facts.file)

@@ -13,6 +13,7 @@
 #include "doctor/finding.h"
 #include "doctor/node.h"
 #include "doctor/slurm.h"
+#include "policy/plugin_settings.h"
 
 namespace netcheck::doctor {
 
@@ -22,8 +23,6 @@ struct PlugstackLine {
   bool required = false;
   std::string plugin;                  ///< as it stands there
   std::vector<std::string> arguments;  ///< "timeout=25"
-  /// The value of `key=`; nullopt: not given.
-  [[nodiscard]] std::optional<std::string> argument(std::string_view key) const;
 };
 struct Plugstack {
   std::vector<PlugstackLine> lines;
@@ -45,6 +44,25 @@ struct PluginFile {
 /// it is none, or is no plugin of Slurm. `file` may be anything.
 [[nodiscard]] Result<PluginFile> read_plugin_file(std::string_view file, const std::string& path);
 
+/// What the Prolog script that calls netcheck says of itself.
+struct PrologScript {
+  FileFacts file;
+  /// Of its first lines; nullopt: not given there, or made of something else.
+  std::optional<std::string> program, config, limit;
+  Result<void> program_usable{};  ///< whether that program can be started, and is root's alone to change
+};
+/// From the text of the script, which a site may have changed: the last assignment of each counts.
+[[nodiscard]] PrologScript parse_prolog_script(std::string_view text);
+/// Its limit=; nullopt: there is none, or no number of seconds.
+[[nodiscard]] std::optional<Ns> script_limit(const PrologScript& script);
+
+/// A pattern of Slurm's Prolog=, and what it fits here.
+struct PrologPattern {
+  std::string pattern;
+  std::vector<FileFacts> files;
+  bool hidden = false;  ///< its folder cannot be read by us
+};
+
 /// The plugin as one node has it.
 struct PluginFacts {
   std::string plugstack_file;  ///< that Slurm reads
@@ -59,17 +77,25 @@ struct PluginFacts {
       help;               ///< `sbatch --help`, stdout and stderr; nullopt: there is no sbatch
   bool computes = false;  ///< this is a compute node
   bool slurmd_runs = false;
-  std::optional<bool> slurmd_has_it;  ///< mapped into slurmd; nullopt: not known
-  std::string config;                 ///< that this doctor looked at
-  std::string prolog;                 ///< Slurm's Prolog=; empty: none, or not known
-  std::optional<FileFacts> script;    ///< the first file that it names which calls netcheck
+  std::optional<bool> slurmd_has_it;   ///< mapped into slurmd; nullopt: not known
+  std::string config;                  ///< that this doctor looked at
+  std::vector<PrologPattern> prologs;  ///< Slurm's Prolog=; empty: none, or not known
+  std::optional<PrologScript> script;  ///< the first file that it names which calls netcheck
 };
 
 /// The line for netcheck among them; nullptr: none.
 [[nodiscard]] const PlugstackLine* netcheck_line(const Plugstack& plugstack);
-/// Its timeout= or the built-in one; nullopt without a line.
+/// Its arguments as the plugin takes them; what it ignores goes into `slips`.
+[[nodiscard]] PluginSettings plugin_settings(const PlugstackLine& line,
+                                             std::vector<PluginSlip>* slips = nullptr);
+/// The timeout that counts; nullopt without a line.
 [[nodiscard]] std::optional<Ns> plugin_timeout(const Plugstack& plugstack);
 
 [[nodiscard]] Findings check_plugin(const PluginFacts& facts);
+
+/// The files of Prolog=: slurmd drains a node where one is missing, or cannot be executed. Of a compute node
+/// (prolog_script.cpp, as is the next).
+[[nodiscard]] Findings check_prologs(const std::vector<PrologPattern>& prologs);
+[[nodiscard]] Findings check_script(const PrologScript& script, const std::string& config);
 
 }  // namespace netcheck::doctor

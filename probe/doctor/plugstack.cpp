@@ -60,14 +60,6 @@ void read_into(Plugstack& all, const std::string& path, const PlugstackSource& s
 
 }  // namespace
 
-std::optional<std::string> PlugstackLine::argument(std::string_view key) const {
-  std::optional<std::string> value;  // the last one counts
-  for (const std::string& word : arguments)
-    if (word.size() > key.size() && word.starts_with(key) && word[key.size()] == '=')
-      value = word.substr(key.size() + 1);
-  return value;
-}
-
 Plugstack parse_plugstack(const std::string& path, const PlugstackSource& source) {
   Plugstack all;
   read_into(all, path, source, 0);

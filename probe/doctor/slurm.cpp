@@ -25,6 +25,8 @@ constexpr std::uint64_t kNoLimit = 0xfffe;
 constexpr auto kHungBefore = std::chrono::seconds(2);
 // The supervisor's promise: deadline + 2 s.
 constexpr auto kOverrun = std::chrono::seconds(2);
+// etc/prolog.d/netcheck: its outer timeout, beyond limit=.
+constexpr auto kScriptOverrun = std::chrono::seconds(3);
 
 std::string trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r";
@@ -59,10 +61,16 @@ std::optional<Ns> seconds_of(const SlurmConfig& config, const std::string& key) 
   return std::chrono::seconds(seconds);
 }
 
+/// What ends a check that hangs: the plugin, or the Prolog script.
+struct LastResort {
+  std::string words;  ///< "the plugin's last resort (timeout=25s)"
+  Ns after{};
+};
+
 Finding prolog_limit(const std::string& key, Ns limit, const Policy& policy,
-                     std::optional<Ns> plugin_timeout) {
+                     const std::optional<LastResort>& last) {
   const Ns longest = policy.max_time + kOverrun;
-  const Ns last_resort = std::max(longest, plugin_timeout.value_or(longest));
+  const Ns last_resort = std::max(longest, last ? last->after : longest);
   const std::string said = fmt::format("{} = {}", key, seconds_text(limit));
   if (limit <= longest)
     return {Level::fail, "prolog timeout",
@@ -73,9 +81,8 @@ Finding prolog_limit(const std::string& key, Ns limit, const Policy& policy,
                         seconds_text(last_resort))};
   if (limit <= last_resort)
     return {Level::warn, "prolog timeout",
-            fmt::format("{} is not above the plugin's last resort (timeout={}): should netcheck itself hang, "
-                        "slurmd would drain the node first",
-                        said, seconds_text(last_resort)),
+            fmt::format("{} is not above {}: should netcheck itself hang, slurmd would drain the node first",
+                        said, last->words),
             fmt::format("set {} above {} in slurm.conf", key, seconds_text(last_resort))};
   return fine("prolog timeout", fmt::format("{}; a check takes at most {}", said, seconds_text(longest)));
 }
@@ -163,11 +170,20 @@ Findings check_prolog_flags(const SlurmConfig& config) {
   return findings;
 }
 
-Findings check_timeouts(const SlurmConfig& config, const Policy& policy, std::optional<Ns> plugin_timeout) {
+Findings check_timeouts(const SlurmConfig& config, const Policy& policy, std::optional<Ns> plugin_timeout,
+                        std::optional<Ns> script_limit) {
   Findings findings;
+  std::optional<LastResort> last;
+  if (plugin_timeout)
+    last = {fmt::format("the plugin's last resort (timeout={})", seconds_text(*plugin_timeout)),
+            *plugin_timeout};
+  if (script_limit && (!last || last->after < *script_limit + kScriptOverrun))
+    last = {fmt::format("the Prolog script's last resort (limit={} and {})", seconds_text(*script_limit),
+                        seconds_text(kScriptOverrun)),
+            *script_limit + kScriptOverrun};
   const std::string own = config.contains("PrologTimeout") ? "PrologTimeout" : "PrologEpilogTimeout";
   if (const auto limit = seconds_of(config, own))
-    findings.push_back(prolog_limit(own, *limit, policy, plugin_timeout));
+    findings.push_back(prolog_limit(own, *limit, policy, last));
   else
     findings.push_back(fine("prolog timeout", own + " is not set: Slurm sets prologs no limit"));
   if (plugin_timeout && *plugin_timeout < policy.max_time + kOverrun)
@@ -182,6 +198,17 @@ Findings check_timeouts(const SlurmConfig& config, const Policy& policy, std::op
     findings.push_back(
         fine("plugin timeout", fmt::format("{}; a check takes at most {}", seconds_text(*plugin_timeout),
                                            seconds_text(policy.max_time + kOverrun))));
+  if (script_limit && *script_limit < policy.max_time + kOverrun)
+    findings.push_back(
+        {Level::fail, "Prolog script's limit",
+         fmt::format("limit={} is below max_time ({}) and 2s: it ends checks before they have a verdict",
+                     script_limit->count() / 1'000'000'000, seconds_text(policy.max_time)),
+         fmt::format("in the script: limit={}",
+                     (policy.max_time + std::chrono::seconds(5)).count() / 1'000'000'000)});
+  else if (script_limit)
+    findings.push_back(
+        fine("Prolog script's limit", fmt::format("{}; a check takes at most {}", seconds_text(*script_limit),
+                                                  seconds_text(policy.max_time + kOverrun))));
   if (const auto batch = seconds_of(config, "BatchStartTimeout"); batch && *batch < policy.time)
     findings.push_back(
         {Level::warn, "BatchStartTimeout",

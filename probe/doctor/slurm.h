@@ -33,9 +33,10 @@ struct SlurmVersion {
 [[nodiscard]] Findings check_prolog_flags(const SlurmConfig& config);
 
 /// How long a prolog may take by Slurm, against how long a check may take. `plugin_timeout`: of the line in
-/// plugstack.conf; nullopt: there is none.
+/// plugstack.conf; `script_limit`: of the Prolog script; nullopt: there is none.
 [[nodiscard]] Findings check_timeouts(const SlurmConfig& config, const Policy& policy,
-                                      std::optional<Ns> plugin_timeout);
+                                      std::optional<Ns> plugin_timeout,
+                                      std::optional<Ns> script_limit = std::nullopt);
 
 /// By what Slurm itself proves who is who, against what the check uses.
 [[nodiscard]] Findings check_authentication(const SlurmConfig& config, const Policy& policy);

@@ -47,8 +47,7 @@ TEST(DoctorPlugstack, IsReadWithItsIncludesInPlace) {
   EXPECT_TRUE(all.lines[0].required);
   EXPECT_THAT(all.lines[0].arguments, ElementsAre("a=1"));
   EXPECT_EQ(all.lines[1].place, "/etc/slurm/plugstack.conf.d/netcheck.conf:1");
-  EXPECT_EQ(all.lines[1].argument("config"), "/b");
-  EXPECT_EQ(all.lines[1].argument("time"), std::nullopt);
+  EXPECT_EQ(plugin_settings(all.lines[1]).config, "/b");  // the last one counts
   EXPECT_EQ(all.lines[2].plugin, "last.so");
   EXPECT_EQ(netcheck_line(all), &all.lines[1]);
   EXPECT_EQ(plugin_timeout(all), std::chrono::seconds(30));
@@ -114,8 +113,11 @@ PluginFacts well() {
   return facts;
 }
 
-FileFacts script(mode_t mode) {
+FileFacts script_file(mode_t mode) {
   return {.path = "/etc/slurm/prolog.d/netcheck", .there = true, .regular = true, .mode = mode};
+}
+PrologScript script(mode_t mode) {
+  return {.file = script_file(mode)};
 }
 
 /// The first of the worst findings, and its line.
@@ -158,6 +160,52 @@ TEST(DoctorPlugin, NamesWhatKeepsSlurmFromCallingIt) {
       {"plugstack.conf", [](PluginFacts& f) { f.plugstack.lines.push_back(f.plugstack.lines[0]); },
        Level::warn, "more than one", "leave one"},
       {"plugstack.conf", [](PluginFacts& f) { f.plugstack.lines[0].arguments = {"config=/other.toml"}; },
+       Level::warn, "/other.toml", "--config /other.toml"},
+      {"plugstack.conf", [](PluginFacts& f) { f.plugstack.lines[0].arguments = {"timout=30"}; }, Level::warn,
+       "plugstack.conf:1: unknown argument 'timout', did you mean 'timeout='?; the plugin ignores it, and "
+       "timeout=25 counts",
+       "mend"},
+      {"plugstack.conf", [](PluginFacts& f) { f.plugstack.lines[0].arguments = {"run_directroy=/x"}; },
+       Level::warn, "run_directory=/run/netcheck counts", "mend"},
+      {"plugstack.conf",
+       [](PluginFacts& f) {
+         f.plugstack.lines[0].arguments = {"timeout=30", "timeout=300"};
+       },
+       Level::warn, "from 1 to 120; the plugin ignores it, and timeout=30 counts", "mend"},
+      {"plugstack.conf", [](PluginFacts& f) { f.plugstack.lines[0].arguments = {"xyzzy"}; }, Level::warn,
+       "they are program=", "mend"},
+      {"Prolog", [](PluginFacts& f) { f.prologs = {{.pattern = "/etc/slurm/prolog.d/*"}}; }, Level::fail,
+       "Prolog=/etc/slurm/prolog.d/* fits no file on this node: slurmd drains it", "slurm.conf"},
+      {"Prolog",
+       [](PluginFacts& f) {
+         f.prologs = {{.pattern = "/etc/slurm/prolog.d/*", .files = {script_file(0755), script_file(0644)}}};
+       },
+       Level::fail, "fits /etc/slurm/prolog.d/netcheck, which cannot be executed", "chmod 0755"},
+      {"Prolog",
+       [](PluginFacts& f) {
+         f.prologs = {
+             {.pattern = "/p/*", .files = {{.path = "/p/old", .there = true, .folder = true, .mode = 0755}}}};
+       },
+       Level::fail, "fits /p/old, which is no file", "remove it"},
+      {"Prolog", [](PluginFacts& f) { f.prologs = {{.pattern = "/p/*", .hidden = true}}; }, Level::unseen,
+       "cannot be read", "root"},
+      {"Prolog script",
+       [](PluginFacts& f) {
+         f.script = script(0755);
+         f.script->program_usable = fail("start", "/x", "there is no such file", "program= in the script");
+       },
+       Level::fail, "no such file", "program="},
+      {"Prolog script",
+       [](PluginFacts& f) {
+         f.script = script(0755);
+         f.script->limit = "30s";
+       },
+       Level::fail, "limit=30s is no number of seconds", "limit=25"},
+      {"Prolog script",
+       [](PluginFacts& f) {
+         f.script = script(0755);
+         f.script->config = "/other.toml";
+       },
        Level::warn, "/other.toml", "--config /other.toml"},
       {"Prolog script", [](PluginFacts& f) { f.script = script(0644); }, Level::fail, "drains this node",
        "chmod 0755 /etc/slurm/prolog.d/netcheck"},
@@ -222,11 +270,11 @@ TEST(DoctorPlugin, IsNotMissedWhereTheSiteHasThePrologScriptAlone) {
   PluginFacts facts = well();
   facts.plugstack = {};
   facts.plugstack_exists = false;
-  facts.prolog = "/etc/slurm/prolog.d/*";
+  facts.prologs = {{.pattern = "/etc/slurm/prolog.d/*", .files = {script_file(0755)}}};
   EXPECT_EQ(worst(facts).level, Level::fail);  // another script of the site's
   facts.script = script(0755);
   const Findings findings = check_plugin(facts);
-  ASSERT_EQ(findings.size(), 2U);
+  ASSERT_EQ(findings.size(), 3U);  // plugstack.conf, Prolog, Prolog script
   for (const Finding& finding : findings)
     EXPECT_EQ(finding.level, Level::ok) << finding.why;
   EXPECT_THAT(findings[0].why, HasSubstr("--comment"));
@@ -234,8 +282,31 @@ TEST(DoctorPlugin, IsNotMissedWhereTheSiteHasThePrologScriptAlone) {
   facts.script.reset();
   facts.computes = facts.slurmd_runs = false;
   EXPECT_EQ(worst(facts).level, Level::warn);
-  facts.prolog.clear();
+  facts.prologs.clear();
   EXPECT_EQ(worst(facts).level, Level::fail);
+}
+
+TEST(DoctorPlugin, LooksForNoFilesOfPrologOnALoginNode) {
+  PluginFacts facts = well();
+  facts.computes = facts.slurmd_runs = false;
+  facts.prologs = {{.pattern = "/etc/slurm/prolog.d/*"}};
+  EXPECT_EQ(worst(facts).level, Level::ok);
+}
+
+TEST(DoctorPrologScript, SaysWhatItStartsAndForHowLong) {
+  const PrologScript script = parse_prolog_script(
+      "#!/bin/sh\n# program=/comment limit=1\n\nprogram=/opt/sbin/netcheck\n  config=\"/etc/n c.toml\" # "
+      "this\n"
+      "limit=20\nlimit=30 # seconds\n[ -x \"$program\" ]\nprogramme=/no\n");
+  EXPECT_EQ(script.program, "/opt/sbin/netcheck");
+  EXPECT_EQ(script.config, "/etc/n c.toml");
+  EXPECT_EQ(script_limit(script), std::chrono::seconds(30));
+  const PrologScript other = parse_prolog_script("program=$HOME/netcheck\nlimit=${1:-3}\nconfig=\"open\n");
+  EXPECT_EQ(other.program, std::nullopt);  // only a shell knows
+  EXPECT_EQ(other.config, std::nullopt);
+  EXPECT_EQ(script_limit(other), std::nullopt);
+  EXPECT_EQ(script_limit(parse_prolog_script("limit=0\n")), std::nullopt);  // timeout(1): no limit
+  EXPECT_EQ(parse_prolog_script("program=").program, "");
 }
 
 TEST(DoctorPlugin, AsksNoSlurmdOfALoginNode) {

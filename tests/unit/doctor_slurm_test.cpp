@@ -145,6 +145,20 @@ TEST(DoctorTimeouts, NameThePluginsOwnWhereItEndsChecks) {
   EXPECT_EQ(find(check_timeouts(shown(), Policy{}, std::nullopt), "plugin timeout"), nullptr);
 }
 
+TEST(DoctorTimeouts, CountThePrologScriptsLimitToo) {
+  const auto of = [](const char* slurm, Ns limit) {
+    return check_timeouts(shown({{"PrologEpilogTimeout", slurm}}), Policy{}, std::nullopt, limit);
+  };
+  EXPECT_EQ(find(of("65534", 22s), "Prolog script's limit")->level, Level::ok);
+  EXPECT_EQ(find(of("65534", 21s), "Prolog script's limit")->level, Level::fail);
+  EXPECT_THAT(find(of("65534", 21s), "Prolog script's limit")->remedy, HasSubstr("limit=25"));
+  // The script's outer timeout ends what the inner one does not: 25 s and 3.
+  EXPECT_EQ(find(of("28", 25s), "prolog timeout")->level, Level::warn);
+  EXPECT_THAT(find(of("28", 25s), "prolog timeout")->remedy, HasSubstr("above 28s"));
+  EXPECT_EQ(find(of("29", 25s), "prolog timeout")->level, Level::ok);
+  EXPECT_EQ(find(check_timeouts(shown(), Policy{}, 25s), "Prolog script's limit"), nullptr);
+}
+
 TEST(DoctorTimeouts, WarnWhereSlurmGetsImpatientWithAUsualCheck) {
   Policy policy;
   policy.time = 9s;
