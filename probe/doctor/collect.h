@@ -35,6 +35,9 @@ struct Running {
 [[nodiscard]] FolderFacts look_at_folder(const std::string& what, const std::string& path);
 /// Whether other nodes use it as their run directory, or may (collect_folder.cpp).
 void look_for_other_nodes(FolderFacts& facts, const std::string& node);
+/// In a child: which of these users and groups nobody here has.
+[[nodiscard]] Result<Json> ask_names(const std::vector<std::string>& users,
+                                     const std::vector<std::string>& groups);
 [[nodiscard]] PortFacts look_at_ports(const Policy& policy);
 
 /// In a child: uid, shell, other accounts of the same uid.

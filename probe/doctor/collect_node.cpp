@@ -18,6 +18,7 @@
 #include "doctor/collect.h"
 #include "fabric/loading.h"
 #include "peers/credential.h"
+#include "policy/idle.h"
 #include "prolog/folder.h"
 #include "prolog/supervisor.h"
 #include "system/loop.h"
@@ -97,7 +98,10 @@ ConfigFacts look_at_config(const std::string& path, std::optional<Site>& site) {
       facts.wrong = read.error();
   } else if (forbidden) {
     facts.unreadable = text.error();
-    facts.unreadable->remedy = "run this as root";
+    // Without it nobody is told at submission what the site does not grant.
+    facts.unreadable->remedy = facts.file.there ? "chmod a+r " + path : "chmod a+rx " + folder;
+    facts.unreadable->remedy +=
+        ", so that users are told at submission what is not granted; or run this as root";
   } else {
     facts.wrong = text.error();
   }
@@ -105,8 +109,33 @@ ConfigFacts look_at_config(const std::string& path, std::optional<Site>& site) {
   if (site && !site->defaults.kill_switch.empty()) switches.push_back(site->defaults.kill_switch);
   for (const std::string& file : switches)
     if (look_at(file, false).there) facts.switches.push_back(file);
-  if (site) facts.without_effect = without_effect(*site);
+  if (!site) return facts;
+  facts.without_effect = without_effect(*site);
+  if (std::string idle = action_without_threshold(*site); !idle.empty())
+    facts.without_effect.push_back(std::move(idle));
+  const std::string switch_folder = std::filesystem::path(site->defaults.kill_switch).parent_path().string();
+  if (!switch_folder.empty() && !look_at(switch_folder).folder)
+    facts.without_effect.push_back(
+        fmt::format("kill_switch = \"{}\": there is no folder {} on this node, so the "
+                    "file cannot be made; make or mount it, or name another",
+                    site->defaults.kill_switch, switch_folder));
   return facts;
+}
+
+Result<Json> ask_names(const std::vector<std::string>& users, const std::vector<std::string>& groups) {
+  Json unknown{{"users", Json::array()}, {"groups", Json::array()}};
+  for (const std::string& user : users) {
+    errno = 0;
+    // By getpwnam(3) these all mean that there is none; anything else, that nobody knows.
+    if (::getpwnam(user.c_str()) == nullptr && (errno == 0 || errno == ENOENT || errno == ESRCH))
+      unknown["users"].push_back(user);
+  }
+  for (const std::string& group : groups) {
+    errno = 0;
+    if (::getgrnam(group.c_str()) == nullptr && (errno == 0 || errno == ENOENT || errno == ESRCH))
+      unknown["groups"].push_back(group);
+  }
+  return unknown;
 }
 
 FolderFacts look_at_folder(const std::string& what, const std::string& path) {

@@ -20,6 +20,7 @@
 #include "contract/job.h"
 #include "doctor/collect.h"
 #include "doctor/question.h"
+#include "doctor/site.h"
 #include "doctor/words.h"
 #include "policy/show.h"
 #include "prolog/premises.h"
@@ -43,6 +44,9 @@ constexpr const char* kVersion = "sinfo -V";
 constexpr const char* kConfig = "scontrol show config";
 constexpr const char* kAliases = "scontrol show aliases";
 constexpr const char* kHelp = "sbatch --help";
+constexpr const char* kPartitions = "sinfo for partitions";
+constexpr const char* kAccounts = "sacctmgr for accounts";
+constexpr const char* kNames = "for the names in allow_users and allow_groups";
 constexpr const char* kAccount = "the account database";
 constexpr const char* kModule = "the fabric module to load";
 constexpr const char* kCredential = "for a credential";
@@ -53,7 +57,11 @@ constexpr const char* kKnock = "the peer's ports";
 constexpr const char* kMeet = "the peer for a meeting";
 
 constexpr const char* kNoSettings =
-    "is slurmctld up, in reach of this node, and slurm.conf (or SLURM_CONF) where Slurm looks for it?";
+    "is slurmctld up, in reach of this node, and slurm.conf (or SLURM_CONF) where Slurm looks for it? "
+    "Another munge "
+    "key, or a clock that is off, looks like this as well: compare both with the controller's (`munge -n | "
+    "ssh "
+    "CONTROLLER unmunge`, `date`)";
 
 using Answers = std::map<std::string, Result<Json>>;
 
@@ -90,12 +98,41 @@ class Examination {
     ask_slurm(kConfig, "scontrol", {"show", "config"}, false);
     ask_slurm(kAliases, "scontrol", {"show", "aliases", host_name()}, false);
     ask_slurm(kHelp, "sbatch", {"--help"}, true);
+    if (site_) ask_about_site(questions, ask_slurm);
     const std::string user = policy_.probe_user;
     const std::string folder = prolog::module_directory_of(policy_, order_.module_directories);
     questions.ask(kAccount, kPatience, [=] { return ask_account(user); });
     questions.ask(kModule, kPatience, [=, this] { return load_module_as(user, policy_.fabric, folder); });
     questions.ask(kCredential, kPatience, [=, this] { return seal_and_open_as(user, policy_); });
     return questions.answers();
+  }
+
+  // Only where the file names any.
+  void ask_about_site(Questions& questions, const auto& ask_slurm) const {
+    const AllowedNames names = allowed_names(*site_);
+    if (std::ranges::any_of(site_->rules, [](const Rule& rule) { return !rule.partition.empty(); }))
+      ask_slurm(kPartitions, "sinfo", {"--noheader", "--all", "--format=%R"}, false);
+    if (!names.accounts.empty())
+      ask_slurm(kAccounts, "sacctmgr", {"--noheader", "--parsable2", "show", "account", "format=Account"},
+                false);
+    if (!names.users.empty() || !names.groups.empty())
+      questions.ask(kNames, kPatience, [=] { return ask_names(names.users, names.groups); });
+  }
+
+  [[nodiscard]] SiteFacts site_facts() const {
+    SiteFacts facts;
+    const auto lines = [&](const char* question) -> std::optional<std::vector<std::string>> {
+      const Result<Json>* found = answer(question);
+      if (found == nullptr || !*found) return std::nullopt;
+      return lines_of(text_of_answer(question));
+    };
+    facts.partitions = lines(kPartitions);
+    facts.accounts = lines(kAccounts);
+    const Result<Json>* names = answer(kNames);
+    if (names == nullptr || !*names) return facts;
+    facts.unknown_users = (*names)->at("users").get<std::vector<std::string>>();
+    facts.unknown_groups = (*names)->at("groups").get<std::vector<std::string>>();
+    return facts;
   }
 
   static std::string host_name() {
@@ -164,6 +201,7 @@ class Examination {
   void judge_all() {
     judge_slurm();
     append(findings_, check_config(config_));
+    if (site_) append(findings_, check_site(*site_, site_facts()));
     if (computes()) judge_node();
     if (!order_.peer) return;
     append(findings_, check_name(name_facts(*order_.peer, kPeerName, false)));
@@ -198,6 +236,7 @@ class Examination {
                                      plugin_.script ? script_limit(*plugin_.script) : std::nullopt));
     append(findings_, check_authentication(slurm_, policy_));
     append(findings_, check_accounting(slurm_, policy_));
+    if (site_) append(findings_, check_requeue(slurm_, *site_));
   }
 
   void judge_node() {

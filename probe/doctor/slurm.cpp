@@ -261,8 +261,10 @@ Findings check_accounting(const SlurmConfig& config, const Policy& policy) {
   if (storage.empty() || storage.ends_with("/none"))
     return {
         {Level::warn, "sacct",
-         fmt::format("Slurm keeps no accounts (AccountingStorageType {}): the line is lost when the job ends",
-                     storage.empty() ? "not set" : storage),
+         fmt::format(
+             "Slurm keeps no accounts (AccountingStorageType {}): the line is lost when the job ends, and an "
+             "hour's actions cannot be counted, so the site's are not taken",
+             storage.empty() ? "not set" : storage),
          "use slurmdbd, or keep records with spool_dir in netcheck.toml"}};
   return {fine("sacct", "the line of each check goes into AdminComment (" + storage + ")")};
 }

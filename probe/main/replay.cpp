@@ -22,10 +22,24 @@ struct Judged {
   std::string line;
 };
 
+// The program does not read the site's file for this: a record may come from anywhere.
+constexpr const char* kWhere =
+    "records lie in /run/netcheck/records, or below the site's run_directory, on each node of the job; the "
+    "samples "
+    "are in the first node's";
+
+tl::unexpected<Error> not_there(const std::string& path) {
+  const bool number = !path.empty() && path.find_first_not_of("0123456789") == std::string::npos;
+  if (!number) return fail("read the record", path, "there is no such file", kWhere);
+  return fail("read the record", path, "this is no file, and replay wants the path of one",
+              fmt::format("on the job's first node look for /run/netcheck/records/*-{}-*.json", path));
+}
+
 Result<Json> read_json(const std::string& path) {
   std::error_code error;
   const auto kind = std::filesystem::status(path, error).type();
-  if (kind != std::filesystem::file_type::regular && kind != std::filesystem::file_type::not_found && !error)
+  if (kind == std::filesystem::file_type::not_found) return not_there(path);
+  if (kind != std::filesystem::file_type::regular && !error)
     return fail("read the record", path, "it is no regular file");  // a pipe would be waited for
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail("read the record", path, "it cannot be opened", "records are root's: try sudo");

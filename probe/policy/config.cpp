@@ -255,6 +255,25 @@ Result<void> read_rules(Reading& reading, const toml::key& key, const toml::node
   return {};
 }
 
+/// What to do about a line that is no TOML, where it gives a rate, a time or a share without quotes; "": it
+/// does not.
+std::string quoting(std::string_view toml, std::size_t line) {
+  constexpr std::string_view kBlank = " \t\r";
+  for (; line > 1 && !toml.empty(); --line)
+    toml.remove_prefix(std::min(toml.find('\n'), toml.size() - 1) + 1);
+  toml = toml.substr(0, toml.find_first_of("\n#"));
+  const std::size_t equals = toml.find('=');
+  if (equals == std::string_view::npos) return {};
+  toml.remove_prefix(equals + 1);
+  toml.remove_prefix(std::min(toml.find_first_not_of(kBlank), toml.size()));
+  while (!toml.empty() && kBlank.find(toml.back()) != std::string_view::npos)
+    toml.remove_suffix(1);
+  constexpr std::size_t kLongest = 32;
+  const bool number = !toml.empty() && toml.front() >= '0' && toml.front() <= '9';
+  if (!number || toml.size() > kLongest || toml.find('"') != std::string_view::npos) return {};
+  return fmt::format("put it in quotes: \"{}\"", printable(toml, kLongest));
+}
+
 /// The TOML library follows a dotted key part by part on the stack: fifty thousand parts overflow it.
 std::optional<std::size_t> line_of_endless_key(std::string_view toml) {
   constexpr std::size_t kMostDots = 100;
@@ -295,7 +314,7 @@ Result<Site> parse_config(std::string_view toml, std::string_view file_name) {
     return std::move(reading.site);
   } catch (const toml::parse_error& error) {
     return fail(kAttempted, fmt::format("{}:{}", file_name, error.source().begin.line),
-                std::string(error.description()));
+                std::string(error.description()), quoting(toml, error.source().begin.line));
   } catch (const std::exception& error) {
     return fail(kAttempted, std::string(file_name), error.what());
   }

@@ -104,6 +104,8 @@ Result<Request> parse_request(std::string_view spec) {
     more = comma != std::string_view::npos;
     if (more) spec.remove_prefix(comma + 1);
     const std::size_t equals = pair.find('=');
+    if (equals == std::string_view::npos && parse_rate(pair))
+      return refuse(pair, fmt::format("a rate alone has nothing beside it: write min={}", pair));
     if (equals == std::string_view::npos)
       return refuse(pair, fmt::format("'{}' is no key=value", printable(pair, 32)));
     const std::string_view key = pair.substr(0, equals), value = pair.substr(equals + 1);

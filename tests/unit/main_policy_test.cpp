@@ -61,6 +61,15 @@ TEST_F(PrintPolicy, ShowsEachValueWithItsSource) {
   EXPECT_THAT(err_, IsEmpty());
 }
 
+TEST_F(PrintPolicy, NotesAnActionThatNoThresholdCanBringAbout) {
+  config("[action]\naction = \"hold\"\n");
+  EXPECT_EQ(print(), 0);
+  EXPECT_THAT(out_, testing::ContainsRegex("# note: .*netcheck.toml:2: action follows only where a way"));
+  question_.spec = "400Gbps";  // the job brings a threshold of its own
+  EXPECT_EQ(print(), 0);
+  EXPECT_THAT(out_, testing::Not(HasSubstr("# note:")));
+}
+
 // What is printed is a file that means the same: read back, every value is the one in effect.
 TEST_F(PrintPolicy, PrintsAFileThatMeansTheSame) {
   config(R"(

@@ -60,7 +60,7 @@ TEST(RequestOfAComment, IsRefusedInOneLineThatSaysWhy) {
   EXPECT_THAT(refusal_of("netcheck=fast"), HasSubstr("min 'fast'"));
   EXPECT_THAT(refusal_of("netcheck=\"1Gbps\""), HasSubstr("min '\"1Gbps\"'"));
   EXPECT_THAT(refusal_of("netcheck=min=1Gbps netcheck=min=2Gbps"), HasSubstr("'min' is given twice"));
-  EXPECT_THAT(refusal_of("netcheck=1Gbps netcheck=2Gbps"), HasSubstr("no key=value"));
+  EXPECT_THAT(refusal_of("netcheck=1Gbps netcheck=2Gbps"), HasSubstr("write min=1Gbps"));
   EXPECT_THAT(refusal_of("netcheck=1Gbps\x1b[2J"), HasSubstr("control characters"));
   EXPECT_THAT(refusal_of("netcheck=\xff"), HasSubstr("no UTF-8"));
 }

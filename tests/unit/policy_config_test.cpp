@@ -233,7 +233,18 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"[[rule]]\npartition='a'\nmin='1Gbps'\n[[rule]]\npartition='a'\nmin='2Gbps'",
                 "f.toml:4: this rule sets 'threshold.min' for the very jobs of rule 1 at f.toml:1"},
         Refused{"[check]\ntime='8s'\ntime='9s'", "f.toml:3"}, Refused{"[check\ntime='8s'", "f.toml:1"},
-        Refused{"[check]\ntime=\"8s", "f.toml:2"}));
+        Refused{"[check]\ntime=\"8s", "f.toml:2"},
+        Refused{"[threshold]\nmin = 400Mbps # slow\n[check]\n", "(put it in quotes: \"400Mbps\")"},
+        Refused{"[action]\nmax_drained_total=1%\n", "(put it in quotes: \"1%\")"}));
+
+TEST(Config, SaysNothingOfQuotesWhereTheyAreNotTheMatter) {
+  for (const char* toml : {"[check]\ntime='8s'\ntime='9s'", "[check\ntime='8s'", "[check]\ntime=", "=", "",
+                           "[check]\ntime=true false"}) {
+    const auto site = parse_config(toml, "f");
+    if (site) continue;  // an empty file is one
+    EXPECT_EQ(describe(site.error()).find("quotes"), std::string::npos) << describe(site.error());
+  }
+}
 
 }  // namespace
 }  // namespace netcheck

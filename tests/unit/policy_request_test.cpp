@@ -49,7 +49,8 @@ INSTANTIATE_TEST_SUITE_P(
     Specs, RefusedRequest,
     testing::Values(
         Refused{"fast", "does not begin with a number"}, Refused{"400", "no unit"},
-        Refused{"400Gbps,", "'400Gbps' is no key=value"}, Refused{"min=400Gbps,", "'' is no key=value"},
+        Refused{"400Gbps,", "write min=400Gbps"}, Refused{"op=auto,50GB/s", "write min=50GB/s"},
+        Refused{"400Gb,op=auto", "'400Gb' is no key=value"}, Refused{"min=400Gbps,", "'' is no key=value"},
         Refused{",", "'' is no key=value"}, Refused{"=", "unknown key ''"},
         Refused{"=400Gbps", "unknown key ''"}, Refused{"min", "does not begin with a number"},
         Refused{"min=", "it is empty"}, Refused{"mim=400Gbps", "unknown key 'mim', did you mean 'min'?"},

@@ -1,0 +1,69 @@
+// What in the site's file names what is not there.
+#include <gmock/gmock.h>
+
+#include "doctor/site.h"
+
+namespace netcheck::doctor {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Site site(const char* toml) {
+  return parse_config(toml, "f").value();
+}
+
+constexpr const char* kAllowing =
+    "[when]\nallow_users=['alice','bob']\nallow_groups=['hpc']\n[[rule]]\npartition='gpu*'\nallow_users=['"
+    "bob',"
+    "'carol']\nallow_accounts=['physics','chem']\n";
+
+TEST(DoctorSite, NamesOfAllSectionsAndRulesAreLookedUpOnce) {
+  const AllowedNames names = allowed_names(site(kAllowing));
+  EXPECT_THAT(names.users, ElementsAre("alice", "bob", "carol"));
+  EXPECT_THAT(names.groups, ElementsAre("hpc"));
+  EXPECT_THAT(names.accounts, ElementsAre("physics", "chem"));
+  EXPECT_THAT(lines_of("a\n\nb\nc"), ElementsAre("a", "b", "c"));
+}
+
+TEST(DoctorSite, WarnsOfNamesThatNobodyHas) {
+  SiteFacts facts;
+  EXPECT_THAT(check_site(site(kAllowing), facts), IsEmpty());  // nothing is known
+  facts.accounts = {"physics", "root"};
+  facts.partitions = {"cpu", "GPU2"};  // globs fit letters of any case
+  auto findings = check_site(site(kAllowing), facts);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].level, Level::warn);
+  EXPECT_THAT(findings[0].why, HasSubstr("allow_accounts names chem: no such account"));
+  facts = {.unknown_users = {"carol"}, .unknown_groups = {"hpc"}};
+  findings = check_site(site(kAllowing), facts);
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_THAT(findings[0].why, HasSubstr("allow_users names carol: no such user"));
+  EXPECT_THAT(findings[1].why, HasSubstr("allow_groups names hpc: no such group"));
+}
+
+TEST(DoctorSite, WarnsOfARuleForAPartitionThatIsNotThere) {
+  const auto findings = check_site(site(kAllowing), {.partitions = {{"cpu", "debug"}}});
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_THAT(findings[0].why, HasSubstr("rule 1 at f:4 is for partition gpu*"));
+  EXPECT_THAT(findings[0].remedy, HasSubstr("cpu, debug"));
+  EXPECT_THAT(check_site(site("[[rule]]\nnodes=4\nmin='1Gbps'"), {.partitions = {{"cpu"}}}), IsEmpty());
+}
+
+TEST(DoctorSite, WarnsWhereSlurmRequeuesNothing) {
+  const SlurmConfig never{{"JobRequeue", "0"}}, may{{"JobRequeue", "1"}};
+  EXPECT_THAT(check_requeue(never, site("[action]\naction='cancel'")), IsEmpty());
+  EXPECT_THAT(check_requeue(may, site("[action]\naction='requeue'")), IsEmpty());
+  EXPECT_THAT(check_requeue({}, site("[action]\naction='requeue'")), IsEmpty());
+  for (const char* toml : {"[action]\naction='requeue'", "[action]\naction='hold'",
+                           "[action]\non_inconclusive='requeue_once'", "[[rule]]\nnodes=4\naction='hold'"}) {
+    const auto findings = check_requeue(never, site(toml));
+    ASSERT_EQ(findings.size(), 1U) << toml;
+    EXPECT_EQ(findings[0].level, Level::warn);
+    EXPECT_THAT(findings[0].why, HasSubstr("brake=no-requeue"));
+  }
+}
+
+}  // namespace
+}  // namespace netcheck::doctor
