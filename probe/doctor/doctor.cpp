@@ -112,7 +112,7 @@ class Examination {
     const AllowedNames names = allowed_names(*site_);
     if (std::ranges::any_of(site_->rules, [](const Rule& rule) { return !rule.partition.empty(); }))
       ask_slurm(kPartitions, "sinfo", {"--noheader", "--all", "--format=%R"}, false);
-    if (!names.accounts.empty())
+    if (!names.accounts.empty() && ::geteuid() == 0)  // PrivateData may hide them from others
       ask_slurm(kAccounts, "sacctmgr", {"--noheader", "--parsable2", "show", "account", "format=Account"},
                 false);
     if (!names.users.empty() || !names.groups.empty())

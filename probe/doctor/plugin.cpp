@@ -63,11 +63,11 @@ Findings check_line(const PluginFacts& facts) {
   if (std::ranges::count_if(facts.plugstack.lines, is_ours) > 1)
     add(Level::warn, fmt::format("more than one line names {}; this is about {}", kFile, line->place),
         "leave one of them");
-  std::vector<PluginSlip> slips;
-  const PluginSettings settings = plugin_settings(*line, &slips);
-  for (const PluginSlip& slip : slips)
+  std::vector<IgnoredWord> ignored;
+  const PluginSettings settings = plugin_settings(*line, &ignored);
+  for (const auto& [word, slip] : ignored)
     add(Level::warn,
-        fmt::format("{}: {}; the plugin ignores it{}", line->place, slip.wrong,
+        fmt::format("{}: '{}': {}; the plugin ignores it{}", line->place, printable(word, 64), slip.wrong,
                     slip.key.empty()
                         ? ""
                         : fmt::format(", and {}={} counts", slip.key, plugin_value(settings, slip.key))),
@@ -140,11 +140,11 @@ const PlugstackLine* netcheck_line(const Plugstack& plugstack) {
   return found == plugstack.lines.end() ? nullptr : &*found;
 }
 
-PluginSettings plugin_settings(const PlugstackLine& line, std::vector<PluginSlip>* slips) {
+PluginSettings plugin_settings(const PlugstackLine& line, std::vector<IgnoredWord>* ignored) {
   PluginSettings settings{.program = NETCHECK_PROGRAM};
   for (const std::string& argument : line.arguments)
-    if (auto slip = set_plugin_argument(settings, argument); slip && slips != nullptr)
-      slips->push_back(std::move(*slip));
+    if (auto slip = set_plugin_argument(settings, argument); slip && ignored != nullptr)
+      ignored->push_back({argument, std::move(*slip)});
   return settings;
 }
 

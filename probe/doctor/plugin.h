@@ -85,9 +85,14 @@ struct PluginFacts {
 
 /// The line for netcheck among them; nullptr: none.
 [[nodiscard]] const PlugstackLine* netcheck_line(const Plugstack& plugstack);
-/// Its arguments as the plugin takes them; what it ignores goes into `slips`.
+/// An argument that the plugin ignores.
+struct IgnoredWord {
+  std::string word;  ///< "timeout=300"
+  PluginSlip slip;
+};
+/// The arguments as the plugin takes them; what it ignores goes into `ignored`.
 [[nodiscard]] PluginSettings plugin_settings(const PlugstackLine& line,
-                                             std::vector<PluginSlip>* slips = nullptr);
+                                             std::vector<IgnoredWord>* ignored = nullptr);
 /// The timeout that counts; nullopt without a line.
 [[nodiscard]] std::optional<Ns> plugin_timeout(const Plugstack& plugstack);
 

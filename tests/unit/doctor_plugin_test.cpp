@@ -162,7 +162,8 @@ TEST(DoctorPlugin, NamesWhatKeepsSlurmFromCallingIt) {
       {"plugstack.conf", [](PluginFacts& f) { f.plugstack.lines[0].arguments = {"config=/other.toml"}; },
        Level::warn, "/other.toml", "--config /other.toml"},
       {"plugstack.conf", [](PluginFacts& f) { f.plugstack.lines[0].arguments = {"timout=30"}; }, Level::warn,
-       "plugstack.conf:1: unknown argument 'timout', did you mean 'timeout='?; the plugin ignores it, and "
+       "plugstack.conf:1: 'timout=30': unknown argument 'timout', did you mean 'timeout='?; the plugin "
+       "ignores it, and "
        "timeout=25 counts",
        "mend"},
       {"plugstack.conf", [](PluginFacts& f) { f.plugstack.lines[0].arguments = {"run_directroy=/x"}; },
@@ -171,7 +172,10 @@ TEST(DoctorPlugin, NamesWhatKeepsSlurmFromCallingIt) {
        [](PluginFacts& f) {
          f.plugstack.lines[0].arguments = {"timeout=30", "timeout=300"};
        },
-       Level::warn, "from 1 to 120; the plugin ignores it, and timeout=30 counts", "mend"},
+       Level::warn,
+       "'timeout=300': timeout= must be whole seconds from 1 to 120; the plugin ignores it, and timeout=30 "
+       "counts",
+       "mend"},
       {"plugstack.conf", [](PluginFacts& f) { f.plugstack.lines[0].arguments = {"xyzzy"}; }, Level::warn,
        "they are program=", "mend"},
       {"Prolog", [](PluginFacts& f) { f.prologs = {{.pattern = "/etc/slurm/prolog.d/*"}}; }, Level::fail,
