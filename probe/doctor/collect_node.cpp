@@ -209,7 +209,7 @@ Result<Json> load_module_as(const std::string& account, const std::string& name,
   if (auto done = become(account); !done) return tl::unexpected(done.error());
   static fabric::Sink nobody = [](const fabric::Event&) {};  // must outlive the module's threads
   static fabric::Pulse pulse;
-  auto module = fabric::load_module(name, folder, nobody, pulse);
+  auto module = fabric::load_module(name, folder, {&nobody, &pulse, {}});
   if (!module) return tl::unexpected(module.error());
   static_cast<void>(module->release());  // fabrics leave threads behind; this process ends anyhow
   return Json(::geteuid());

@@ -11,6 +11,7 @@
 
 #include "fabric/child.h"
 #include "fabric/codec.h"
+#include "fabric/door.h"
 #include "fabric/loading.h"
 #include "fabric/pulse.h"
 #include "system/frames.h"
@@ -113,7 +114,9 @@ class Host {
 
   void perform(Open& open) {
     if (!module_) {
-      auto loaded = load_module(name_, directory_, sink_, pulse_);
+      auto loaded = load_module(name_, directory_, {&sink_, &pulse_, [](const std::vector<Address>& from) {
+                                                      Door::of_process().admit(from);
+                                                    }});
       if (!loaded) return refuse(0, describe(loaded.error()));
       module_ = std::move(*loaded);
     }
@@ -178,6 +181,7 @@ int host(const std::string& name, const std::string& module_directory, int socke
   if (::chdir("/") != 0) return kBroken;  // UCX would read a ucx.conf from the working directory
   set_environment();
   try {
+    Door::of_process().shut();
     Host(name, module_directory, system::Descriptor(socket)).serve();
   } catch (const std::exception& error) {
     say("fabric " + name + ": " + error.what());

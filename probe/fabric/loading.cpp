@@ -41,8 +41,8 @@ std::string loader_error() {
 
 }  // namespace
 
-Result<std::unique_ptr<Module>> load_module(const std::string& name, const std::string& directory, Sink& sink,
-                                            Pulse& pulse) {
+Result<std::unique_ptr<Module>> load_module(const std::string& name, const std::string& directory,
+                                            const Hosting& hosting) {
   if (!is_module_name(name)) return fail("", "fabric " + printable(name, 64), "no such module name");
   const std::string file = "netcheck-fabric-" + name + ".so";
   if (directory.empty() || directory.front() != '/')
@@ -56,7 +56,7 @@ Result<std::unique_ptr<Module>> load_module(const std::string& name, const std::
   const auto entry = reinterpret_cast<ModuleEntry>(::dlsym(library, kModuleEntry));
   if (entry == nullptr) return fail("", file, loader_error());
   std::array<char, kWhySize> why{};
-  Module* module = entry(kModuleAbi, &sink, &pulse, why.data(), why.size());
+  Module* module = entry(kModuleAbi, &hosting, why.data(), why.size());
   why.back() = '\0';
   if (module == nullptr) return fail("", file, why.data());
   return std::unique_ptr<Module>(module);

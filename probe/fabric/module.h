@@ -2,10 +2,12 @@
 // ever loads one. Single-threaded: the host sleeps on event_descriptor() and calls progress().
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "fabric/fabric.h"
 #include "fabric/pulse.h"
+#include "fabric/source.h"
 
 namespace netcheck::fabric {
 
@@ -23,13 +25,20 @@ class Module : public Fabric {
       const = 0;  ///< (batch id, sample)
 };
 
+/// What the host has for its module. Sink and pulse outlive it.
+struct Hosting {
+  Sink* sink = nullptr;
+  Pulse* pulse = nullptr;
+  /// Lets in who comes from there; nobody else may connect to this process (door.h).
+  std::function<void(const std::vector<Address>&)> admit;
+};
+
 /// Bumped whenever fabric.h, module.h or batch.h change: a module of another build is refused by name.
-inline constexpr int kModuleAbi = 2;
+inline constexpr int kModuleAbi = 3;
 
 extern "C" {
-/// The one symbol with default visibility. Returns nullptr and fills `why` on failure. Never throws. `sink`
-/// and `pulse` are the host's and outlive the module.
-using ModuleEntry = Module* (*)(int abi, Sink* sink, Pulse* pulse, char* why, std::size_t why_size) noexcept;
+/// The one symbol with default visibility. Returns nullptr and fills `why` on failure. Never throws.
+using ModuleEntry = Module* (*)(int abi, const Hosting* hosting, char* why, std::size_t why_size) noexcept;
 }
 inline constexpr const char* kModuleEntry = "netcheck_fabric_module";
 

@@ -36,7 +36,8 @@ constexpr Ns kReform = milliseconds(120);
 /// On a network of unknown rate: at 10 Mb/s both transfers take 420 ms.
 constexpr std::uint64_t kSounding = 256u << 10;
 /// A half-round that took less at the median rate says too little beside others of kAtMedian: of three nodes,
-/// one late moment in 13 ms read 0.87 of the rate, and the spread of four good ways then hid a node at a tenth.
+/// one late moment in 13 ms read 0.87 of the rate, and the spread of four good ways then hid a node at a
+/// tenth.
 constexpr Ns kTooQuick = milliseconds(30);
 constexpr int kMostRepeats = 2;
 constexpr std::uint32_t kWarmup = 1, kIterations = 4, kMostIterations = 64;

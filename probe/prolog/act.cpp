@@ -238,6 +238,14 @@ class Act {
   Acted acted_;
 };
 
+bool any_wrong(const judge::History& history) {
+  for (const judge::Done& done : history.done)
+    for (const judge::NodeOutcome& outcome : done.outcomes)
+      if (std::ranges::any_of(outcome.samples, [](const Sample& sample) { return sample.wrong > 0; }))
+        return true;
+  return false;
+}
+
 }  // namespace
 
 Case case_of(const Record& record, const Outcome& outcome, std::vector<std::string> kill_switches) {
@@ -247,6 +255,7 @@ Case case_of(const Record& record, const Outcome& outcome, std::vector<std::stri
   found.finding.nodes = roster.nodes;
   if (!record.judged || !record.report) return found;
   found.finding = finding_of(*record.judged, outcome.by_site, record.report->plan);
+  found.finding.corrupt = any_wrong(record.report->history);
   // Nodes that would not or could not take part: to come back would change nothing.
   if (record.report->history.refusal && found.finding.kind == Finding::Kind::broken_off)
     found.finding.kind = Finding::Kind::not_measured;

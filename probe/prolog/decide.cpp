@@ -125,6 +125,7 @@ class Decision {
 
   // What keeps every action from this job.
   [[nodiscard]] std::string why_no_action() const {
+    if (finding_.corrupt) return "corrupt-data";
     if (job_.component) return "heterogeneous";  // Slurm cannot requeue a component without its siblings
     if (!cluster_.standing) return "state-unknown";
     if (!cluster_.standing->running()) return "state-" + cluster_.standing->state;
@@ -183,6 +184,7 @@ class Decision {
 
   void choose_drain() {
     if (!drains(policy_, finding_)) return;
+    if (finding_.corrupt) return drain_brake("corrupt-data");
     if (finding_.noisy) return drain_brake("noisy");
     if (!cluster_.nodes) return drain_brake("nodes-unknown");
     if (cluster_.deeds_failed) return drain_brake("actions-uncounted");

@@ -32,6 +32,9 @@ struct Finding {
   /// The figures jumped about: something other than the network may have held up a process that measured (a
   /// node without CPU to spare). Nobody is drained for that.
   bool noisy = false;
+  /// Data arrived that nobody of the check had sent. Worth a fail in the line; but one witness, and a network
+  /// transport without credentials, are no reason to do anything to a job or a node.
+  bool corrupt = false;
   struct Isolated {
     std::string node, words;  ///< "n3(tx: 95.9Mbps)"
   };

@@ -134,9 +134,8 @@ class Fake : public Module {
 }  // namespace netcheck::fabric
 
 extern "C" [[gnu::visibility("default")]] netcheck::fabric::Module* netcheck_fabric_module(
-    int abi, netcheck::fabric::Sink* sink, netcheck::fabric::Pulse* /*pulse*/, char* why,
-    std::size_t why_size) noexcept {
-  if (abi == netcheck::fabric::kModuleAbi) return new netcheck::fabric::Fake(sink);
+    int abi, const netcheck::fabric::Hosting* hosting, char* why, std::size_t why_size) noexcept {
+  if (abi == netcheck::fabric::kModuleAbi) return new netcheck::fabric::Fake(hosting->sink);
   std::snprintf(why, why_size, "built for another version of netcheck");
   return nullptr;
 }

@@ -267,6 +267,12 @@ const std::vector<Row> kRows = {
        s.finding.site_fails = false;
      },
      Action::requeue, " action=requeue requeues=1"},
+    {"nothing_is_done_for_wrong_data",
+     [](Situation& s) {
+       s.policy.drain = true;
+       s.finding.corrupt = true;
+     },
+     Action::annotate, " action=annotate wanted=requeue brake=corrupt-data drain_brake=corrupt-data"},
     {"drain_never_on_noisy_figures",
      [](Situation& s) {
        s.policy.drain = true;

@@ -1,6 +1,8 @@
 // A node's card as CBOR.
 #include "fabric/ucx/card.h"
 
+#include <algorithm>
+
 #include "contract/wire.h"
 
 namespace netcheck::fabric::ucx {
@@ -11,6 +13,8 @@ constexpr std::size_t kMaxLanes = 256;  // as in the frames that carry cards
 constexpr std::size_t kMaxAddress =
     std::size_t{16} * 1024;  // a worker with RDMA transports has some hundred bytes
 constexpr std::size_t kMaxVersion = 32;
+/// Of one node, all interfaces: a hypervisor has some dozens, and a card must stay small.
+constexpr std::size_t kMaxSources = 64;
 
 std::string minor_of(const std::string& version) {
   return version.substr(0, version.find('.', version.find('.') + 1));
@@ -22,19 +26,30 @@ Bytes encode(const Card& card) {
   Json addresses = Json::array();
   for (const auto& address : card.addresses)
     addresses.push_back(bytes_to_json(address));
-  return to_cbor({{"version", card.version}, {"addresses", std::move(addresses)}});
+  Json sources = Json::array();
+  for (const auto& source : card.sources)
+    if (sources.size() < kMaxSources) sources.push_back(Json::binary({source.begin(), source.end()}));
+  return to_cbor(
+      {{"version", card.version}, {"addresses", std::move(addresses)}, {"sources", std::move(sources)}});
 }
 
 Result<Card> decode_card(const Bytes& frame, const std::string& from) {
   return read_frame(frame, from, [](const Json& value) {
     const Fields fields(value, "card");
-    Card card{fields.text("version", kMaxVersion), {}};
+    Card card{fields.text("version", kMaxVersion), {}, {}};
     for (const auto& entry : fields.array("addresses", kMaxLanes)) {
       if (!entry.is_binary() || entry.get_binary().size() > kMaxAddress)
         throw Malformed{"card: an address is no address"};
       const auto& raw = entry.get_binary();
       const auto* first = reinterpret_cast<const std::byte*>(raw.data());
       card.addresses.emplace_back(first, first + raw.size());
+    }
+    for (const auto& entry : fields.array("sources", kMaxSources)) {
+      Address source{};
+      if (!entry.is_binary() || entry.get_binary().size() != source.size())
+        throw Malformed{"card: a source is no address"};
+      std::copy_n(entry.get_binary().begin(), source.size(), source.begin());
+      card.sources.push_back(source);
     }
     return card;
   });

@@ -7,12 +7,14 @@
 
 #include "contract/error.h"
 #include "contract/units.h"
+#include "fabric/source.h"
 
 namespace netcheck::fabric::ucx {
 
 struct Card {
   std::string version;           ///< of UCX, "1.13.1"
   std::vector<Bytes> addresses;  ///< by lane; empty: the lane is down
+  std::vector<Address> sources;  ///< that its packets may come from
 };
 
 [[nodiscard]] Bytes encode(const Card& card);

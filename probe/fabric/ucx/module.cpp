@@ -45,6 +45,16 @@ std::vector<std::uint32_t> nodes_of(const Team& team) {
   return nodes;
 }
 
+/// Where the packets of a team's other ranks come from; this node's own only where it has two.
+std::vector<Address> sources_of(const Join& join, const std::map<std::uint32_t, Card>& cards) {
+  const auto here = std::ranges::count(join.team.ranks, join.self, &Rank::node);
+  std::vector<Address> sources;
+  for (const auto& [node, card] : cards)
+    if (node != join.self || here > 1)
+      sources.insert(sources.end(), card.sources.begin(), card.sources.end());
+  return sources;
+}
+
 }  // namespace
 
 // --- opening and teams ------------------------------------------------------------------------------------
@@ -83,7 +93,7 @@ void UcxModule::invite(Team team, std::uint32_t self) {
                               fmt::format("team {}", team.id),
                               fmt::format("this node has no lane {}", rank.lane),
                               {}});
-  Card card{version_, {}};
+  Card card{version_, {}, own_addresses()};
   for (const auto& lane : lanes_)
     card.addresses.push_back(lane->address());
   events_.emplace_back(Invited{team.id, encode(card)});
@@ -100,7 +110,7 @@ void UcxModule::join(Join join) {
   events_.emplace_back(std::move(joined));
 }
 
-Result<UcxModule::Member> UcxModule::admit(Join join) const {
+Result<UcxModule::Member> UcxModule::admit(Join join) {
   const std::string subject = fmt::format("team {}", join.team.id);
   const auto nodes = nodes_of(join.team);
   if (join.team.id > kMaxTeam || join.team.ranks.size() > kMaxRanks)
@@ -117,6 +127,7 @@ Result<UcxModule::Member> UcxModule::admit(Join join) const {
                   "install one version of UCX on all nodes");
     cards[nodes[i]] = std::move(*card);
   }
+  admit_(sources_of(join, cards));
   Member member{std::move(join.team), join.self, {}};
   for (const auto& rank : member.team.ranks) {
     const auto& addresses = cards[rank.node].addresses;
@@ -309,15 +320,14 @@ void tell(char* why, std::size_t why_size, std::string_view text) noexcept {
 }  // namespace
 
 extern "C" [[gnu::visibility("default")]] netcheck::fabric::Module* netcheck_fabric_module(
-    int abi, netcheck::fabric::Sink* sink, netcheck::fabric::Pulse* pulse, char* why,
-    std::size_t why_size) noexcept {
+    int abi, const netcheck::fabric::Hosting* hosting, char* why, std::size_t why_size) noexcept {
   try {
     if (abi != kModuleAbi) {
       tell(why, why_size, fmt::format("built for interface {}, this netcheck has {}", kModuleAbi, abi));
       return nullptr;
     }
     auto version = netcheck::fabric::ucx::library_version();
-    if (version) return new netcheck::fabric::ucx::UcxModule(sink, pulse, std::move(*version));
+    if (version) return new netcheck::fabric::ucx::UcxModule(*hosting, std::move(*version));
     tell(why, why_size, describe(version.error()));
   } catch (const std::exception& error) {
     tell(why, why_size, error.what());

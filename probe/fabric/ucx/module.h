@@ -17,8 +17,8 @@ namespace netcheck::fabric::ucx {
 
 class UcxModule : public Module {
  public:
-  UcxModule(Sink* sink, Pulse* pulse, std::string version)
-      : sink_(sink), pulse_(pulse), version_(std::move(version)) {}
+  UcxModule(const Hosting& hosting, std::string version)
+      : sink_(hosting.sink), pulse_(hosting.pulse), admit_(hosting.admit), version_(std::move(version)) {}
   void open(Options options) override;
   void invite(Team team, std::uint32_t self) override;
   void join(Join join) override;
@@ -48,7 +48,7 @@ class UcxModule : public Module {
   };
 
   [[nodiscard]] Result<void> open_lanes(const Options& options);
-  [[nodiscard]] Result<Member> admit(Join join) const;
+  [[nodiscard]] Result<Member> admit(Join join);
   [[nodiscard]] Result<void> check_batch(const Batch& batch) const;
   [[nodiscard]] Result<Running> start(const Batch& batch);
   [[nodiscard]] std::string transport_of(const Member& member) const;
@@ -60,6 +60,7 @@ class UcxModule : public Module {
 
   Sink* sink_;
   Pulse* pulse_;
+  std::function<void(const std::vector<Address>&)> admit_;
   std::string version_;
   std::uint64_t max_bytes_ = 0;
   int events_ready_ = -1;  // epoll over the lanes
