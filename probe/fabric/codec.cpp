@@ -4,6 +4,7 @@
 #include <array>
 
 #include "contract/wire.h"
+#include "judge/names.h"
 
 namespace netcheck::fabric {
 

@@ -6,9 +6,8 @@
 #include <algorithm>
 #include <map>
 
-#include "judge/matching.h"
+#include "judge/groups.h"
 #include "judge/names.h"
-#include "judge/script.h"
 #include "judge/standing.h"
 
 namespace netcheck::judge {

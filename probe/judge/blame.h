@@ -5,33 +5,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "judge/edges.h"
 #include "judge/history.h"
 
 namespace netcheck::judge {
-
-/// One one-way transfer as measured at its receiver.
-struct EdgeFigure {
-  Rank from, to;
-  std::uint32_t round = 0;  ///< 0-based blame round
-  std::optional<Rate>
-      rate;  ///< 0 when no byte came over a path known to work otherwise; nullopt: no evidence
-  std::optional<Rate> average;  ///< all bytes over all the time: beside a name. nullopt: as `rate`
-  bool alone = false;           ///< measured with nothing else running
-  bool partial = false;         ///< it did not end in time: bytes received until then over that time
-  Ns timed{};  ///< what the figure rests on; 0: not said. A brief one exonerates but accuses nobody
-  /// Part of that in which both ends' processes ran: the way may be faster than `rate` by as much. 0: it may
-  /// be any rate.
-  double running = 1;
-};
-
-/// All edges of a history's blame steps, decided: zero or no evidence.
-[[nodiscard]] std::vector<EdgeFigure> edges_of(const Plan& plan, const History& history);
-
-enum class Direction : std::uint8_t { transmit, receive, both };
-[[nodiscard]] std::string_view name(Direction direction);  ///< "tx", "rx", "tx+rx"
 
 struct Culprit {
   std::uint32_t node = 0;

@@ -1,8 +1,9 @@
-// From the samples of the blame rounds to edges: a rate, zero, or no evidence. See blame.h.
+// From the samples of the blame rounds to edges: a rate, zero, or no evidence. See edges.h.
+#include "judge/edges.h"
+
 #include <algorithm>
 #include <set>
 
-#include "judge/blame.h"
 #include "judge/evidence.h"
 #include "measure/collective.h"
 #include "measure/statistics.h"

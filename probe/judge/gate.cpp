@@ -5,8 +5,7 @@
 #include <bit>
 #include <map>
 
-#include "judge/evidence.h"
-#include "judge/script.h"
+#include "judge/groups.h"
 #include "measure/collective.h"
 #include "measure/schedule.h"
 #include "measure/statistics.h"
@@ -16,8 +15,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A batch shorter than this is not a figure yet: shapers let 10–20 ms of line rate pass at once.
-constexpr Ns kLasting = milliseconds(30);
 /// Gain of bus bandwidth below which a size has stopped growing: the spread of healthy links is 1–3 %.
 constexpr double kGain = 1.03;
 /// A batch that took less leaves room for a fourfold step: fewer steps from 64 KiB to a GiB.
@@ -36,69 +33,6 @@ constexpr double kFirstShare = 0.55;
 constexpr std::uint64_t kDefaultCap = 64u << 20;
 /// What a batch may carry at most (measure/batch.h): 1 TiB.
 constexpr std::uint64_t kMostBytes = 1ull << 40;
-
-double kept_part(const Sample& sample) {
-  return sample.done.empty()
-             ? 0
-             : static_cast<double>(sample.kept.count()) / static_cast<double>(sample.done.back().count());
-}
-
-/// The team whose processes ran least speaks for all.
-void note_kept(const Reading& reading, const std::vector<Sample>& samples, Figures& figures) {
-  const double running = part_running(samples);
-  if (running >= figures.running) return;
-  figures.running = running;
-  const auto worst = std::ranges::max_element(samples, {}, kept_part);
-  figures.most_kept = reading.team->ranks[worst->rank].node;
-  figures.kept = kept_part(*worst);
-}
-
-/// The figures of one step; nullopt when any team is incomplete.
-std::optional<GateSize> size_of_step(const Plan& plan, const TeamIndex& teams, const Done& done) {
-  GateSize size;
-  std::map<std::uint32_t, double> by_group;  // key: the group's first node
-  std::vector<double> by_lane(rails(plan), -1);
-  double worst_variation = 0;
-  const auto all = readings(teams, done);
-  if (all.empty() || all.size() != measure_of(done)->batches.size()) return std::nullopt;
-  for (const Reading& reading : all) {
-    if (!reading.complete()) return std::nullopt;
-    std::vector<Sample> samples;
-    samples.reserve(reading.samples.size());
-    for (const Sample* sample : reading.samples)
-      samples.push_back(*sample);
-    const auto time = operation_time(samples);
-    if (!time || *time <= Ns::zero()) return std::nullopt;
-    const Rank first = reading.team->ranks.front();
-    const auto ranks = static_cast<std::uint32_t>(reading.team->ranks.size());
-    const double rate = bus_bandwidth(reading.batch->op, ranks, reading.batch->bytes, *time).bits_per_second;
-    by_group[first.node] += rate;
-    if (first.lane < by_lane.size()) {
-      double& lane = by_lane[first.lane];
-      lane = lane < 0 ? rate : std::min(lane, rate);
-    }
-    if (*time >= size.operation) {
-      size.operation = *time;
-      worst_variation = 0;
-      for (const Sample& sample : samples)
-        if (const auto spread = spread_of(sample))
-          worst_variation = std::max(worst_variation, spread->variation);
-    }
-    size.timed = std::max(size.timed, *time * reading.batch->iterations);
-    note_kept(reading, samples, size.figures);
-    size.bytes = std::max(size.bytes, reading.batch->bytes);
-  }
-  const auto worst = std::ranges::min_element(by_group, {}, &std::pair<const std::uint32_t, double>::second);
-  size.figures.busbw = {worst->second};
-  for (const double rate : by_lane)
-    size.figures.per_rail.push_back({std::max(rate, 0.0)});
-  size.figures.op = plan.op;
-  size.figures.algorithm = plan.algorithm.empty() ? default_algorithm(plan.op) : plan.algorithm;
-  size.figures.bytes = size.bytes;
-  size.figures.groups = group_count(plan);
-  size.figures.noisy = worst_variation > kNoisy;
-  return size;
-}
 
 /// Operation time of the connect batch, over all teams; nullopt when incomplete.
 std::optional<Ns> connect_time(const TeamIndex& teams, const Done& done) {
@@ -173,10 +107,6 @@ void take_again(const Plan& plan, const TeamIndex& teams, const Done& done, int 
 
 }  // namespace
 
-bool GateSize::lasting() const {
-  return timed >= kLasting;
-}
-
 const GateSize* Gate::first(int partition) const {
   if (partition == 0) return best();
   return second ? &*second : nullptr;
@@ -198,6 +128,26 @@ const GateSize* Gate::best() const {
     if (size.lasting() && (best == nullptr || size.figures.busbw > best->figures.busbw)) best = &size;
   if (best == nullptr && !sizes.empty()) best = &sizes.back();
   return best;
+}
+
+std::optional<Figures> figures_of(const Plan& plan, const History& history) {
+  if (plan.nodes.size() < 2 || rails(plan) == 0) return std::nullopt;
+  const Gate gate = read_gate(plan, history);
+  if (gate.figure(0) == nullptr) return std::nullopt;
+  Figures figures = gate.figure(0)->figures;
+  if (!gate.second) return figures;
+  const Figures& other = gate.figure(1)->figures;
+  for (std::size_t lane = 0; lane < figures.per_rail.size() && lane < other.per_rail.size(); ++lane)
+    figures.per_rail[lane] = std::min(figures.per_rail[lane], other.per_rail[lane]);
+  if (other.busbw < figures.busbw) figures.bytes = other.bytes;
+  if (other.running < figures.running) {
+    figures.running = other.running;
+    figures.most_kept = other.most_kept;
+    figures.kept = other.kept;
+  }
+  figures.busbw = std::min(figures.busbw, other.busbw);
+  figures.noisy = figures.noisy || other.noisy;
+  return figures;
 }
 
 Ns gate_time(const Plan& plan) {
@@ -342,22 +292,6 @@ std::optional<NextSize> wanted_again(const Plan& plan, const Gate& gate, int par
 }
 
 }  // namespace
-
-bool surely_too_slow(const Plan& plan, const Figures& figures) {
-  if (figures.running <= 0) return false;
-  Figures possible = figures;
-  possible.busbw.bits_per_second /= figures.running;
-  for (Rate& rate : possible.per_rail)
-    rate.bits_per_second /= figures.running;
-  return too_slow(plan, possible);
-}
-
-bool too_slow(const Plan& plan, const Figures& figures) {
-  const auto& min = plan.thresholds.min;
-  const auto& per_rail = plan.thresholds.min_per_rail;
-  const auto short_rail = [&](const Rate rate) { return rate < *per_rail; };
-  return (min && figures.busbw < *min) || (per_rail && std::ranges::any_of(figures.per_rail, short_rail));
-}
 
 std::optional<NextSize> size_again(const Plan& plan, const Gate& gate, int partition) {
   const auto size = wanted_again(plan, gate, partition);

@@ -6,20 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "judge/verdict.h"
+#include "judge/figures.h"
 
 namespace netcheck::judge {
-
-/// One size that every team completed.
-struct GateSize {
-  Figures figures;
-  std::uint64_t bytes = 0;  ///< of the largest team: what the next size grows from
-  Ns operation{};           ///< of the slowest team
-  Ns timed{};               ///< operation × iterations
-  /// Long enough to be a figure: a burst (a shaper's bucket, socket buffers) can carry a short batch faster
-  /// than the link.
-  [[nodiscard]] bool lasting() const;
-};
 
 enum class GateState : std::uint8_t {
   forming,     ///< the next thing is to form (or re-form) the teams of `which`
@@ -55,11 +44,8 @@ struct Gate {
 
 [[nodiscard]] Gate read_gate(const Plan& plan, const History& history);
 
-/// Below what is asked of a node, or of a rail.
-[[nodiscard]] bool too_slow(const Plan& plan, const Figures& figures);
-
-/// So too if the fabric's processes had run all the time.
-[[nodiscard]] bool surely_too_slow(const Plan& plan, const Figures& figures);
+/// Figures of the gate so far; nullopt when none completed.
+[[nodiscard]] std::optional<Figures> figures_of(const Plan& plan, const History& history);
 
 /// The next batch of the gate: size before the operation's own rounding, and iterations. nullopt: no further
 /// size fits the slice or the memory, or the gain has become small.

@@ -1,7 +1,7 @@
-// How the nodes of a check are divided into teams. See script.h.
-#include <algorithm>
+// See groups.h.
+#include "judge/groups.h"
 
-#include "judge/script.h"
+#include <algorithm>
 
 namespace netcheck::judge {
 

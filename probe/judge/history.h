@@ -16,7 +16,6 @@ namespace netcheck::judge {
 
 /// The parts of a check, in order; named in verdicts and records.
 enum class Phase : std::uint8_t { start, rendezvous, open, connect, gate, blame, finish };
-[[nodiscard]] std::string_view name(Phase phase);
 
 /// What a verdict is measured against. Rates are bus bandwidth of the whole team: the sum over a node's
 /// rails.

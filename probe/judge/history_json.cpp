@@ -10,6 +10,7 @@
 #include "contract/job.h"
 #include "contract/wire.h"
 #include "judge/history.h"
+#include "judge/names.h"
 
 namespace netcheck::judge {
 namespace {

@@ -1,13 +1,14 @@
-// The verdict in words: the line in sacct, and JSON for the record. See verdict.h.
+// See line.h.
+#include "judge/line.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "contract/job.h"
 #include "contract/wire.h"
+#include "judge/groups.h"
 #include "judge/names.h"
-#include "judge/script.h"
-#include "judge/verdict.h"
 
 namespace netcheck::judge {
 namespace {

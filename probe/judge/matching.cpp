@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "judge/script.h"
+#include "judge/groups.h"
 
 namespace netcheck::judge {
 namespace {

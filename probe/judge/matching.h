@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "judge/blame.h"
 #include "judge/standing.h"
 
 namespace netcheck::judge {
@@ -36,8 +37,5 @@ using Matching = std::vector<Pair>;
                                               const Blame& blame);
 /// Each pair is inside one group of `which`.
 [[nodiscard]] bool together(const Plan& plan, int which, const Matching& pairs);
-
-/// Of the median score: below it a node is slow (docs/measurement.md).
-inline constexpr double kBlameFraction = 0.8;
 
 }  // namespace netcheck::judge

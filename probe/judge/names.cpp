@@ -1,12 +1,9 @@
-// See names.h; and words for phases, troubles and directions, as records and the line spell them.
+// See names.h.
 #include "judge/names.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include "judge/blame.h"
-#include "judge/trouble.h"
 
 namespace netcheck::judge {
 

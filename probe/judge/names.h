@@ -1,4 +1,5 @@
-// Names and reasons as they may stand in a line that other programs read, whoever chose them.
+// Names, as records and the line spell them: of phases, troubles and directions, and of nodes, whoever chose
+// theirs. Pure. Used by this room, and by all that writes or reads a record or a frame.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +7,14 @@
 #include <string>
 #include <string_view>
 
+#include "judge/edges.h"
 #include "judge/history.h"
 
 namespace netcheck::judge {
+
+[[nodiscard]] std::string_view name(Phase phase);          ///< "rendezvous"
+[[nodiscard]] std::string_view name(Trouble trouble);      ///< "child_died"
+[[nodiscard]] std::string_view name(Direction direction);  ///< "tx", "rx", "tx+rx"
 
 /// Of a reason in the line and in the record: with names and figures it fits in Slurm's comment (line.cpp).
 inline constexpr std::size_t kReasonBytes = 240;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "judge/script.h"
+#include "judge/groups.h"
 #include "judge/standing.h"
 
 namespace netcheck::judge {

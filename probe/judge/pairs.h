@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "judge/blame.h"
+#include "judge/edges.h"
 
 namespace netcheck::judge {
 

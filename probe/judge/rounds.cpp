@@ -6,7 +6,9 @@
 #include <map>
 #include <set>
 
+#include "judge/blame.h"
 #include "judge/evidence.h"
+#include "judge/groups.h"
 #include "judge/matching.h"
 #include "judge/pairs.h"
 #include "judge/standing.h"

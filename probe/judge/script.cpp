@@ -6,6 +6,7 @@
 #include "judge/blame.h"
 #include "judge/evidence.h"
 #include "judge/gate.h"
+#include "judge/groups.h"
 #include "judge/pairs.h"
 #include "judge/rounds.h"
 #include "measure/collective.h"

@@ -15,16 +15,6 @@ namespace netcheck::judge {
 /// `elapsed`: since the script began. A step is never proposed that could not end within plan.budget.
 [[nodiscard]] Step next(const Plan& plan, const History& history, Ns elapsed);
 
-/// Teams of a partition: 0 = consecutive groups, 1 = node i in group i mod G; one team per rail and group.
-/// Groups differ in size by at most one and none is smaller than 2 (n ≥ 2). Ids start at first_id.
-[[nodiscard]] std::vector<Team> partition(const Plan& plan, int which, std::uint32_t first_id);
-
-/// Groups of a partition: 1 up to group_size nodes.
-[[nodiscard]] std::uint32_t group_count(const Plan& plan);
-
-/// Rails that every node has: the smallest number of lanes.
-[[nodiscard]] std::uint32_t rails(const Plan& plan);
-
 /// What next() counts for a Form: teams take tens of milliseconds, on a loaded node several hundred.
 inline constexpr Ns kForming = std::chrono::milliseconds(400);
 /// What next() counts for the answers of a step beyond its allowance: some RTTs over the measured links. The

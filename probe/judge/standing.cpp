@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "judge/script.h"
+#include "judge/groups.h"
 #include "measure/statistics.h"
 
 namespace netcheck::judge {

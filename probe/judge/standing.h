@@ -12,10 +12,12 @@
 #include <map>
 #include <vector>
 
-#include "judge/blame.h"
+#include "judge/edges.h"
 
 namespace netcheck::judge {
 
+/// Of the median score: below it a node is slow (docs/measurement.md).
+inline constexpr double kBlameFraction = 0.8;
 /// A lone edge is slow when it is below this part of the median, and of what exonerates its nodes.
 inline constexpr double kVerySlow = 0.4;
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 namespace netcheck::judge {
 
@@ -12,6 +11,5 @@ enum class Trouble : std::uint8_t {
   child_silent,  ///< the fabric process gives no sign of life: no evidence
   refused        ///< the library refused (device, memory, version): no evidence
 };
-[[nodiscard]] std::string_view name(Trouble trouble);
 
 }  // namespace netcheck::judge

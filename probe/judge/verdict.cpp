@@ -9,9 +9,10 @@
 #include "contract/job.h"
 #include "judge/evidence.h"
 #include "judge/gate.h"
+#include "judge/groups.h"
+#include "judge/line.h"
 #include "judge/names.h"
 #include "judge/pairs.h"
-#include "judge/script.h"
 #include "judge/standing.h"
 
 namespace netcheck::judge {
@@ -271,26 +272,6 @@ Pass pass(const Evidence& evidence) {
 }
 
 }  // namespace
-
-std::optional<Figures> figures_of(const Plan& plan, const History& history) {
-  if (plan.nodes.size() < 2 || rails(plan) == 0) return std::nullopt;
-  const Gate gate = read_gate(plan, history);
-  if (gate.figure(0) == nullptr) return std::nullopt;
-  Figures figures = gate.figure(0)->figures;
-  if (!gate.second) return figures;
-  const Figures& other = gate.figure(1)->figures;
-  for (std::size_t lane = 0; lane < figures.per_rail.size() && lane < other.per_rail.size(); ++lane)
-    figures.per_rail[lane] = std::min(figures.per_rail[lane], other.per_rail[lane]);
-  if (other.busbw < figures.busbw) figures.bytes = other.bytes;
-  if (other.running < figures.running) {
-    figures.running = other.running;
-    figures.most_kept = other.most_kept;
-    figures.kept = other.kept;
-  }
-  figures.busbw = std::min(figures.busbw, other.busbw);
-  figures.noisy = figures.noisy || other.noisy;
-  return figures;
-}
 
 Verdict decide(const Plan& plan, const History& history) {
   if (!history.missing.empty()) return missing_nodes(plan, history);

@@ -8,24 +8,10 @@
 #include <vector>
 
 #include "judge/blame.h"
+#include "judge/figures.h"
 #include "judge/history.h"
 
 namespace netcheck::judge {
-
-/// The gate's figure: the minimum over groups of the sum over rails.
-struct Figures {
-  Rate busbw;
-  std::vector<Rate> per_rail;  ///< minimum over groups, by lane
-  Op op = Op::all_gather;
-  std::string algorithm;
-  std::uint64_t bytes = 0;   ///< message size of the figure
-  std::uint32_t groups = 1;  ///< most groups in a partition
-  bool noisy = false;
-  double running = 1;           ///< part of the time in which the processes of all ranks ran; 0: unknown
-  std::uint32_t most_kept = 0;  ///< node whose process was kept from running most
-  double kept = 0;              ///< for that part of the time, at least
-  friend bool operator==(const Figures&, const Figures&) = default;
-};
 
 struct Pass {
   Figures figures;
@@ -49,20 +35,7 @@ using Verdict = std::variant<Pass, Fail, Inconclusive>;
 /// What the samples of a finished check support.
 [[nodiscard]] Verdict decide(const Plan& plan, const History& history);
 
-/// Figures of the gate so far; nullopt when none completed.
-[[nodiscard]] std::optional<Figures> figures_of(const Plan& plan, const History& history);
-
 [[nodiscard]] std::string_view name(const Verdict& verdict);  ///< "pass", "fail", "inconclusive"
 [[nodiscard]] ExitCode exit_code(const Verdict& verdict);
-
-/// The line in sacct (docs: netcheck(8)): "netcheck=fail busbw=96.3Mbps min=400Mbps op=all_gather nodes=4
-/// slow=n3(tx: 95.9Mbps) time=5.9s". One line, ≤ 1 KiB, printable.
-[[nodiscard]] std::string line(const Verdict& verdict, const Plan& plan, Ns took);
-
-/// "n3(tx: 95.9Mbps)", of one rail of several "n3/eth1(tx: …)", of a link "n1>n2(link: …)".
-[[nodiscard]] std::string describe(const Culprit& culprit, const Plan& plan);
-
-/// For records; strict readers are not needed: a verdict is recomputed, never read back.
-[[nodiscard]] Json to_json(const Verdict& verdict, const Plan& plan);
 
 }  // namespace netcheck::judge

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "contract/wire.h"
+#include "judge/line.h"
 #include "judge/verdict.h"
 #include "prolog/record.h"
 #include "session/report.h"

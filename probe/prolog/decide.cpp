@@ -9,6 +9,7 @@
 
 #include "contract/job.h"
 #include "contract/overloaded.h"
+#include "judge/line.h"
 
 namespace netcheck::prolog {
 namespace {

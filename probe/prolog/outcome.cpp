@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "contract/wire.h"
+#include "judge/line.h"
 #include "policy/settings.h"
 
 namespace netcheck::prolog {

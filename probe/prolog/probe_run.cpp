@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "contract/wire.h"
+#include "judge/names.h"
 #include "session/report.h"
 #include "system/loop.h"
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "contract/wire.h"
+#include "judge/line.h"
 #include "policy/show.h"
 #include "prolog/folder.h"
 

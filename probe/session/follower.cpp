@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "contract/overloaded.h"
+#include "judge/line.h"
+#include "judge/names.h"
 #include "judge/verdict.h"
 #include "session/parts.h"
 #include "session/plan.h"

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "contract/overloaded.h"
+#include "judge/line.h"
+#include "judge/names.h"
 #include "judge/script.h"
 #include "judge/verdict.h"
 #include "session/parts.h"

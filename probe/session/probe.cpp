@@ -17,6 +17,7 @@
 
 #include "contract/overloaded.h"
 #include "fabric/child.h"
+#include "judge/names.h"
 #include "peers/peers.h"
 #include "session/follower.h"
 #include "session/handover.h"

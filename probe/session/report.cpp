@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "contract/wire.h"
+#include "judge/names.h"
 
 namespace netcheck::session {
 namespace {

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "judge/names.h"
 #include "measure/collective.h"
 #include "measure/statistics.h"
 #include "nodes.h"

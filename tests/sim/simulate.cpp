@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "invariants.h"
+#include "judge/line.h"
 #include "scenario.h"
 #include "world.h"
 

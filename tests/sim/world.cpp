@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "contract/overloaded.h"
+#include "judge/names.h"
 
 namespace netcheck::sim {
 

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "judge/blame.h"
+#include "judge/edges.h"
 #include "judge/evidence.h"
+#include "judge/line.h"
 #include "judge_model.h"
 
 namespace netcheck::judge {

@@ -11,6 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "judge/gate.h"
+#include "judge/groups.h"
+#include "judge/line.h"
 #include "judge/script.h"
 #include "judge/verdict.h"
 

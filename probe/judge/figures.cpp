@@ -1,0 +1,99 @@
+// See figures.h.
+#include "judge/figures.h"
+
+#include <algorithm>
+#include <map>
+
+#include "judge/groups.h"
+#include "measure/collective.h"
+#include "measure/schedule.h"
+#include "measure/statistics.h"
+
+namespace netcheck::judge {
+namespace {
+
+double kept_part(const Sample& sample) {
+  return sample.done.empty()
+             ? 0
+             : static_cast<double>(sample.kept.count()) / static_cast<double>(sample.done.back().count());
+}
+
+/// The team whose processes ran least speaks for all.
+void note_kept(const Reading& reading, const std::vector<Sample>& samples, Figures& figures) {
+  const double running = part_running(samples);
+  if (running >= figures.running) return;
+  figures.running = running;
+  const auto worst = std::ranges::max_element(samples, {}, kept_part);
+  figures.most_kept = reading.team->ranks[worst->rank].node;
+  figures.kept = kept_part(*worst);
+}
+
+}  // namespace
+
+bool GateSize::lasting() const {
+  return timed >= kLasting;
+}
+
+std::optional<GateSize> size_of_step(const Plan& plan, const TeamIndex& teams, const Done& done) {
+  GateSize size;
+  std::map<std::uint32_t, double> by_group;  // key: the group's first node
+  std::vector<double> by_lane(rails(plan), -1);
+  double worst_variation = 0;
+  const auto all = readings(teams, done);
+  if (all.empty() || all.size() != measure_of(done)->batches.size()) return std::nullopt;
+  for (const Reading& reading : all) {
+    if (!reading.complete()) return std::nullopt;
+    std::vector<Sample> samples;
+    samples.reserve(reading.samples.size());
+    for (const Sample* sample : reading.samples)
+      samples.push_back(*sample);
+    const auto time = operation_time(samples);
+    if (!time || *time <= Ns::zero()) return std::nullopt;
+    const Rank first = reading.team->ranks.front();
+    const auto ranks = static_cast<std::uint32_t>(reading.team->ranks.size());
+    const double rate = bus_bandwidth(reading.batch->op, ranks, reading.batch->bytes, *time).bits_per_second;
+    by_group[first.node] += rate;
+    if (first.lane < by_lane.size()) {
+      double& lane = by_lane[first.lane];
+      lane = lane < 0 ? rate : std::min(lane, rate);
+    }
+    if (*time >= size.operation) {
+      size.operation = *time;
+      worst_variation = 0;
+      for (const Sample& sample : samples)
+        if (const auto spread = spread_of(sample))
+          worst_variation = std::max(worst_variation, spread->variation);
+    }
+    size.timed = std::max(size.timed, *time * reading.batch->iterations);
+    note_kept(reading, samples, size.figures);
+    size.bytes = std::max(size.bytes, reading.batch->bytes);
+  }
+  const auto worst = std::ranges::min_element(by_group, {}, &std::pair<const std::uint32_t, double>::second);
+  size.figures.busbw = {worst->second};
+  for (const double rate : by_lane)
+    size.figures.per_rail.push_back({std::max(rate, 0.0)});
+  size.figures.op = plan.op;
+  size.figures.algorithm = plan.algorithm.empty() ? default_algorithm(plan.op) : plan.algorithm;
+  size.figures.bytes = size.bytes;
+  size.figures.groups = group_count(plan);
+  size.figures.noisy = worst_variation > kNoisy;
+  return size;
+}
+
+bool surely_too_slow(const Plan& plan, const Figures& figures) {
+  if (figures.running <= 0) return false;
+  Figures possible = figures;
+  possible.busbw.bits_per_second /= figures.running;
+  for (Rate& rate : possible.per_rail)
+    rate.bits_per_second /= figures.running;
+  return too_slow(plan, possible);
+}
+
+bool too_slow(const Plan& plan, const Figures& figures) {
+  const auto& min = plan.thresholds.min;
+  const auto& per_rail = plan.thresholds.min_per_rail;
+  const auto short_rail = [&](const Rate rate) { return rate < *per_rail; };
+  return (min && figures.busbw < *min) || (per_rail && std::ranges::any_of(figures.per_rail, short_rail));
+}
+
+}  // namespace netcheck::judge

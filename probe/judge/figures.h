@@ -1,0 +1,53 @@
+// What one step of the gate comes to: its figures, and whether they are enough. Pure. Used by the gate, which
+// strings the steps together, and by the verdict.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "judge/evidence.h"
+
+namespace netcheck::judge {
+
+/// The gate's figure: the minimum over groups of the sum over rails.
+struct Figures {
+  Rate busbw;
+  std::vector<Rate> per_rail;  ///< minimum over groups, by lane
+  Op op = Op::all_gather;
+  std::string algorithm;
+  std::uint64_t bytes = 0;   ///< message size of the figure
+  std::uint32_t groups = 1;  ///< most groups in a partition
+  bool noisy = false;
+  double running = 1;           ///< part of the time in which the processes of all ranks ran; 0: unknown
+  std::uint32_t most_kept = 0;  ///< node whose process was kept from running most
+  double kept = 0;              ///< for that part of the time, at least
+  friend bool operator==(const Figures&, const Figures&) = default;
+};
+
+/// A batch shorter than this is not a figure yet: shapers let 10–20 ms of line rate pass at once.
+inline constexpr Ns kLasting = std::chrono::milliseconds(30);
+
+/// One size that every team completed.
+struct GateSize {
+  Figures figures;
+  std::uint64_t bytes = 0;  ///< of the largest team: what the next size grows from
+  Ns operation{};           ///< of the slowest team
+  Ns timed{};               ///< operation × iterations
+  /// Long enough to be a figure: a burst (a shaper's bucket, socket buffers) can carry a short batch faster
+  /// than the link.
+  [[nodiscard]] bool lasting() const;
+};
+
+/// The figures of one step of the gate; nullopt when any team is incomplete.
+[[nodiscard]] std::optional<GateSize> size_of_step(const Plan& plan, const TeamIndex& teams,
+                                                   const Done& done);
+
+/// Below what is asked of a node, or of a rail.
+[[nodiscard]] bool too_slow(const Plan& plan, const Figures& figures);
+
+/// So too if the fabric's processes had run all the time.
+[[nodiscard]] bool surely_too_slow(const Plan& plan, const Figures& figures);
+
+}  // namespace netcheck::judge
