@@ -75,11 +75,6 @@ void name_nodes(const Plan& plan, const Standings& standings, std::vector<Culpri
   }
 }
 
-bool cleared(const Standings& standings, const Path& path) {
-  return standings.of(path.from, Direction::transmit, path.lane).word == Word::good &&
-         standings.of(path.to, Direction::receive, path.lane).word == Word::good;
-}
-
 /// It is far slower than what exonerates its nodes: a node all of whose ways are alike, by chance some above
 /// the bar and some below, has no bad link.
 bool stands_out(const Standings& standings, const Path& path) {
@@ -91,7 +86,7 @@ bool stands_out(const Standings& standings, const Path& path) {
 std::vector<const Path*> slow_links(const Standings& standings) {
   std::vector<const Path*> links;
   for (const Path& path : standings.paths())
-    if (standings.very_slow(path) && cleared(standings, path) && stands_out(standings, path))
+    if (standings.very_slow(path) && standings.cleared(path) && stands_out(standings, path))
       links.push_back(&path);
   return links;
 }
@@ -207,7 +202,7 @@ void say_wide(const Plan& plan, const Standings& standings, std::uint32_t lane, 
 std::string unresolved(const Plan& plan, const Standings& standings) {
   const Path* worst = nullptr;
   for (const Path& path : standings.paths())
-    if (standings.slow(path) && !cleared(standings, path) && (worst == nullptr || path.best < worst->best))
+    if (standings.slow(path) && !standings.cleared(path) && (worst == nullptr || path.best < worst->best))
       worst = &path;
   if (worst == nullptr) return {};
   const std::string from = node_name(plan, worst->from), to = node_name(plan, worst->to);
@@ -292,21 +287,6 @@ Blame decode(const Plan& plan, const std::vector<EdgeFigure>& edges, double frac
     blame.explanation =
         fmt::format("no node stands out: one way, per rail, the median is {}", format_rate(blame.median));
   return blame;
-}
-
-std::vector<std::uint32_t> suspects(const Plan& plan, const std::vector<EdgeFigure>& edges) {
-  std::vector<std::uint32_t> result;
-  const Standings standings(plan, edges, kBlameFraction);
-  for (std::uint32_t node = 0; node < plan.nodes.size(); ++node) {
-    bool doubt = false;
-    for (std::uint32_t lane = 0; lane < standings.lanes(); ++lane)
-      for (const Direction way : {Direction::transmit, Direction::receive}) {
-        const Word word = standings.of(node, way, lane).word;
-        doubt = doubt || word == Word::slow || word == Word::isolated;
-      }
-    if (doubt) result.push_back(node);
-  }
-  return result;
 }
 
 }  // namespace netcheck::judge

@@ -44,7 +44,4 @@ struct Blame {
 /// The same with another fraction of the median than 0.8: the site's warn_fraction, for warnings.
 [[nodiscard]] Blame decode(const Plan& plan, const std::vector<EdgeFigure>& edges, double fraction);
 
-/// Nodes not exonerated by the edges so far, for the script's third round.
-[[nodiscard]] std::vector<std::uint32_t> suspects(const Plan& plan, const std::vector<EdgeFigure>& edges);
-
 }  // namespace netcheck::judge

@@ -88,19 +88,9 @@ bool carried(const Reading& reading) {
   });
 }
 
-std::size_t node_pairs(const Measure& measure, const TeamIndex& teams) {
-  std::set<std::pair<std::uint32_t, std::uint32_t>> pairs;
-  for (const Batch& batch : measure.batches)
-    if (const auto team = teams.find(batch.team); team != teams.end())
-      for (const Edge& edge : batch.edges)
-        if (edge.from < team->second->ranks.size() && edge.to < team->second->ranks.size())
-          pairs.insert({team->second->ranks[edge.from].node, team->second->ranks[edge.to].node});
-  return pairs.size();
-}
-
 void read_step(const Done& done, const Measure& measure, const TeamIndex& teams, const Known& known,
                std::vector<EdgeFigure>& edges) {
-  const bool alone = node_pairs(measure, teams) == 1;
+  const bool alone = pairs_of(measure, teams).size() == 1;
   for (const Reading& reading : readings(teams, done)) {
     if (reading.batch->op != Op::transfer) continue;
     for (const Edge& edge : reading.batch->edges) {

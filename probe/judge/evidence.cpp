@@ -2,6 +2,7 @@
 #include "judge/evidence.h"
 
 #include <algorithm>
+#include <set>
 
 namespace netcheck::judge {
 
@@ -53,6 +54,16 @@ std::vector<Reading> readings(const TeamIndex& teams, const Done& done) {
     }
   }
   return result;
+}
+
+std::vector<Pair> pairs_of(const Measure& measure, const TeamIndex& teams) {
+  std::set<Pair> pairs;
+  for (const Batch& batch : measure.batches)
+    if (const auto team = teams.find(batch.team); team != teams.end())
+      for (const Edge& edge : batch.edges)
+        if (edge.from < team->second->ranks.size() && edge.to < team->second->ranks.size())
+          pairs.insert({team->second->ranks[edge.from].node, team->second->ranks[edge.to].node});
+  return {pairs.begin(), pairs.end()};
 }
 
 bool is_evidence(Trouble trouble) {

@@ -28,6 +28,14 @@ using TeamIndex = std::unordered_map<std::uint32_t, const Team*>;
 /// are left out: a node speaks for itself only.
 [[nodiscard]] std::vector<Reading> readings(const TeamIndex& teams, const Done& done);
 
+/// Two nodes of a transfer, the sender first.
+struct Pair {
+  std::uint32_t from = 0, to = 0;
+  friend auto operator<=>(const Pair&, const Pair&) = default;
+};
+/// The pairs of a half-round, as they sent, each once however many rails; none of a step of the gate.
+[[nodiscard]] std::vector<Pair> pairs_of(const Measure& measure, const TeamIndex& teams);
+
 /// `done` timed at every one of `iterations`.
 [[nodiscard]] bool complete(const Sample& sample, const Batch& batch);
 

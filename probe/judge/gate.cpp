@@ -268,10 +268,6 @@ std::optional<NextSize> crossing_size(const Plan& plan, const Gate& gate) {
 
 namespace {
 
-bool below(const Plan& plan, const GateSize* figure) {
-  return figure != nullptr && too_slow(plan, figure->figures);
-}
-
 /// size_again(), whatever time is left.
 std::optional<NextSize> wanted_again(const Plan& plan, const Gate& gate, int partition) {
   const GateSize* found = gate.figure(partition);
@@ -302,7 +298,9 @@ std::optional<NextSize> size_again(const Plan& plan, const Gate& gate, int parti
 std::optional<int> doubtful(const Plan& plan, const Gate& gate) {
   if (gate.state != GateState::ended || failed_twice(plan, gate)) return std::nullopt;
   for (const int partition : {gate.which, 1 - gate.which})
-    if (below(plan, gate.figure(partition))) return partition;
+    if (const GateSize* figure = gate.figure(partition);
+        figure != nullptr && too_slow(plan, figure->figures))
+      return partition;
   return std::nullopt;
 }
 

@@ -136,9 +136,7 @@ std::optional<Pair> worth_alone(const Plan& plan, const Standings& standings, co
   const Path* slowest = nullptr;
   for (const Path& path : standings.paths()) {
     if (path.alone >= 0 || path.together < 0) continue;
-    const bool cleared = standings.of(path.from, Direction::transmit, path.lane).word == Word::good &&
-                         standings.of(path.to, Direction::receive, path.lane).word == Word::good;
-    const bool link = cleared && standings.very_slow(path);
+    const bool link = standings.cleared(path) && standings.very_slow(path);
     if (!link && !blame.fabric_wide) continue;
     if (slowest == nullptr || path.together < slowest->together) slowest = &path;
   }
@@ -148,7 +146,7 @@ std::optional<Pair> worth_alone(const Plan& plan, const Standings& standings, co
   return Pair{slowest->from, slowest->to};
 }
 
-bool together(const Plan& plan, int which, const Matching& pairs) {
+bool inside_groups(const Plan& plan, int which, const Matching& pairs) {
   std::vector<std::size_t> group_of(plan.nodes.size(), SIZE_MAX);
   const auto groups = groups_of(plan, which);
   for (std::size_t group = 0; group < groups.size(); ++group)

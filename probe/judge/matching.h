@@ -5,14 +5,11 @@
 #include <vector>
 
 #include "judge/blame.h"
+#include "judge/evidence.h"
 #include "judge/standing.h"
 
 namespace netcheck::judge {
 
-struct Pair {
-  std::uint32_t from = 0, to = 0;
-  friend auto operator<=>(const Pair&, const Pair&) = default;
-};
 /// No node in two pairs.
 using Matching = std::vector<Pair>;
 
@@ -35,7 +32,7 @@ using Matching = std::vector<Pair>;
 /// everything slow), and not measured alone yet.
 [[nodiscard]] std::optional<Pair> worth_alone(const Plan& plan, const Standings& standings,
                                               const Blame& blame);
-/// Each pair is inside one group of `which`.
-[[nodiscard]] bool together(const Plan& plan, int which, const Matching& pairs);
+/// Each pair is inside one group of `which`: its teams can measure it.
+[[nodiscard]] bool inside_groups(const Plan& plan, int which, const Matching& pairs);
 
 }  // namespace netcheck::judge

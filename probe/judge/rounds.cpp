@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "judge/blame.h"
 #include "judge/evidence.h"
@@ -60,17 +59,6 @@ bool forming_twice(const History& history) {
   const std::size_t count = history.done.size();
   const auto vain = [&](const Done& done) { return form_of(done) != nullptr && stalled(done); };
   return count >= 2 && vain(history.done[count - 1]) && vain(history.done[count - 2]);
-}
-
-/// Pairs of the half-round just measured, as they were sent.
-Matching pairs_of(const Measure& measure, const TeamIndex& teams) {
-  std::set<Pair> pairs;
-  for (const Batch& batch : measure.batches)
-    if (const auto team = teams.find(batch.team); team != teams.end())
-      for (const Edge& edge : batch.edges)
-        if (edge.from < team->second->ranks.size() && edge.to < team->second->ranks.size())
-          pairs.insert({team->second->ranks[edge.from].node, team->second->ranks[edge.to].node});
-  return {pairs.begin(), pairs.end()};
 }
 
 struct Rates {
@@ -274,7 +262,7 @@ std::optional<Wanted> alone_round(const Situation& now, const Standings& standin
     pair = Pair{way->from, way->to};
   if (!pair) return std::nullopt;
   for (const int which : {home(now), 1 - home(now)})
-    if (together(now.plan, which, {*pair}))
+    if (inside_groups(now.plan, which, {*pair}))
       return Wanted{.round = round, .back = false, .pairs = {*pair}, .which = which};
   return std::nullopt;
 }
@@ -329,7 +317,7 @@ std::optional<Wanted> wanted_next(const Situation& now) {
               .back = measure.back,
               .pairs = pairs_of(measure, now.teams),
               .which = home(now)};
-  if (!together(now.plan, same.which, same.pairs)) same.which = 1 - same.which;
+  if (!inside_groups(now.plan, same.which, same.pairs)) same.which = 1 - same.which;
   if (too_quick(now, *last)) return same;
   if (measure.back) return new_round(now, measure.round + 1);
   same.back = true;

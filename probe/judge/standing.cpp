@@ -197,6 +197,11 @@ bool Standings::very_slow(const Path& path) const {
   return slow(path) && path.best <= kVerySlow * typical;
 }
 
+bool Standings::cleared(const Path& path) const {
+  return of(path.from, Direction::transmit, path.lane).word == Word::good &&
+         of(path.to, Direction::receive, path.lane).word == Word::good;
+}
+
 void Standings::set_scores(const std::function<bool(const Path&)>& of_interest) {
   std::ranges::fill(standings_, Standing{});
   const auto score = [this](std::uint32_t node, Direction way, const Path& path) {

@@ -66,6 +66,8 @@ class Standings {
   [[nodiscard]] bool slow(const Path& path) const { return slow(path, path.best); }
   /// Below τ and below 0.4 of the median: a single edge has no second measurement to excuse it.
   [[nodiscard]] bool very_slow(const Path& path) const;
+  /// Both its ends are good, by this path or by others: were it slow, it would be the way between them.
+  [[nodiscard]] bool cleared(const Path& path) const;
   /// Whether the two nodes have been a pair, either way.
   [[nodiscard]] bool met(std::uint32_t a, std::uint32_t b) const;
   [[nodiscard]] const std::vector<Bar>& bars() const { return bars_; }

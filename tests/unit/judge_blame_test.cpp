@@ -7,6 +7,7 @@
 #include "judge/edges.h"
 #include "judge/evidence.h"
 #include "judge/line.h"
+#include "judge/matching.h"
 #include "judge_model.h"
 
 namespace netcheck::judge {
@@ -16,6 +17,7 @@ using model::plan_for;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 constexpr double kFine = 950e6, kSlow = 95e6;
 
@@ -257,15 +259,18 @@ TEST(Blame, ABriefFigureAccusesNobodyAndExonerates) {
   for (EdgeFigure& edge : all)
     if (edge.from.node == 3) edge.timed = std::chrono::microseconds(300);
   EXPECT_THAT(decode(plan, all).culprits, IsEmpty());
+  // Nothing is known of n3's transmit; n0, whom it has not met, is proven good.
+  EXPECT_THAT(suspects_with_good(plan, Standings(plan, all, kBlameFraction), 0), ElementsAre(Pair{0, 3}));
   all.push_back({.from = {3, 0}, .to = {2, 0}, .rate = Rate{kFine}, .timed = std::chrono::microseconds(300)});
-  EXPECT_THAT(suspects(plan, all), IsEmpty());
+  EXPECT_THAT(suspects_with_good(plan, Standings(plan, all, kBlameFraction), 0), IsEmpty());
 }
 
 TEST(Blame, SuspectsAreThoseWithoutAGoodEdge) {
   const Plan plan = plan_for(4);
-  // Round one only: 3 → 2 slow: node 3 as sender, node 2 as receiver.
-  EXPECT_THAT(suspects(plan, edges({{0, 1}, {2, 3}}, [](auto from, auto) { return from == 3; })),
-              ElementsAre(2, 3));
+  // Round one only: 3 → 2 slow: node 3 as sender, node 2 as receiver. Each meets one of the good.
+  const Standings standings(plan, edges({{0, 1}, {2, 3}}, [](auto from, auto) { return from == 3; }),
+                            kBlameFraction);
+  EXPECT_THAT(suspects_with_good(plan, standings, 0), UnorderedElementsAre(Pair{0, 2}, Pair{1, 3}));
 }
 
 // --- from samples to edges -------------------------------------------------------------------------------
