@@ -29,7 +29,7 @@ Rate over(double bytes, Ns time) {
 }
 
 /// Both ends' processes, over the span of the figure. Who says nothing at all may not have run at all.
-double running(const Sample* sender, const Sample* receiver, Ns span) {
+double ends_running(const Sample* sender, const Sample* receiver, Ns span) {
   if (sender == nullptr || receiver == nullptr) return 0;
   return part_running({*sender, *receiver}, span);
 }
@@ -52,21 +52,21 @@ EdgeFigure read_edge(const Reading& reading, const Edge& edge, const Done& done,
     if (const auto time = transfer_time(*sample)) figure.rate = alg_bandwidth(reading.batch->bytes, *time);
     if (const auto mean = mean_time(*sample)) figure.average = alg_bandwidth(reading.batch->bytes, *mean);
     figure.timed = sample->done.back();
-    figure.running = running(reading.samples[edge.from], sample, figure.timed);
+    figure.part_running = ends_running(reading.samples[edge.from], sample, figure.timed);
     return figure;
   }
   // Not done: evidence only if the receiver's fabric lived and waited until the allowance.
   if (!receiver->trouble) return figure;
   figure.partial = true;
   const Ns waited = std::max(measure.allowance, receiver->took);
-  figure.running = running(reading.samples[edge.from], sample, waited);
+  figure.part_running = ends_running(reading.samples[edge.from], sample, waited);
   const std::uint64_t received = sample == nullptr ? 0 : sample->received;
   if (received > 0) {
     figure.rate = over(static_cast<double>(received), waited);
     return figure;
   }
   // Nothing came; but no process that hardly ran could have sent or taken anything.
-  if (known.anything && figure.running > 0) figure.rate = Rate{0};
+  if (known.anything && figure.part_running > 0) figure.rate = Rate{0};
   return figure;
 }
 

@@ -17,15 +17,15 @@ enum class Direction : std::uint8_t { transmit, receive, both };
 struct EdgeFigure {
   Rank from, to;
   std::uint32_t round = 0;  ///< 0-based blame round
-  std::optional<Rate>
-      rate;  ///< 0 when no byte came over a path known to work otherwise; nullopt: no evidence
+  /// 0: no byte came, though some came over some way at some time of this check, so that bytes can come.
+  /// nullopt: no evidence.
+  std::optional<Rate> rate;
   std::optional<Rate> average;  ///< all bytes over all the time: beside a name. nullopt: as `rate`
   bool alone = false;           ///< measured with nothing else running
   bool partial = false;         ///< it did not end in time: bytes received until then over that time
   Ns timed{};  ///< what the figure rests on; 0: not said. A brief one exonerates but accuses nobody
-  /// Part of that in which both ends' processes ran: the way may be faster than `rate` by as much. 0: it may
-  /// be any rate.
-  double running = 1;
+  /// Of both ends together, over `timed`: measure/statistics.h. 0: the way may have any rate.
+  double part_running = 1;
 };
 
 /// All edges of a history's blame steps, decided: zero or no evidence.

@@ -20,12 +20,12 @@ double kept_part(const Sample& sample) {
 
 /// The team whose processes ran least speaks for all.
 void note_kept(const Reading& reading, const std::vector<Sample>& samples, Figures& figures) {
-  const double running = part_running(samples);
-  if (running >= figures.running) return;
-  figures.running = running;
+  const double part = part_running(samples);
+  if (part >= figures.part_running) return;
+  figures.part_running = part;
   const auto worst = std::ranges::max_element(samples, {}, kept_part);
   figures.most_kept = reading.team->ranks[worst->rank].node;
-  figures.kept = kept_part(*worst);
+  figures.most_kept_part = kept_part(*worst);
 }
 
 }  // namespace
@@ -81,12 +81,12 @@ std::optional<GateSize> size_of_step(const Plan& plan, const TeamIndex& teams, c
 }
 
 bool surely_too_slow(const Plan& plan, const Figures& figures) {
-  if (figures.running <= 0) return false;
-  Figures possible = figures;
-  possible.busbw.bits_per_second /= figures.running;
-  for (Rate& rate : possible.per_rail)
-    rate.bits_per_second /= figures.running;
-  return too_slow(plan, possible);
+  if (figures.part_running <= 0) return false;
+  Figures if_running = figures;
+  if_running.busbw.bits_per_second /= figures.part_running;
+  for (Rate& rate : if_running.per_rail)
+    rate.bits_per_second /= figures.part_running;
+  return too_slow(plan, if_running);
 }
 
 bool too_slow(const Plan& plan, const Figures& figures) {

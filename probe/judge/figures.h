@@ -20,9 +20,13 @@ struct Figures {
   std::uint64_t bytes = 0;   ///< message size of the figure
   std::uint32_t groups = 1;  ///< most groups in a partition
   bool noisy = false;
-  double running = 1;           ///< part of the time in which the processes of all ranks ran; 0: unknown
-  std::uint32_t most_kept = 0;  ///< node whose process was kept from running most
-  double kept = 0;              ///< for that part of the time, at least
+  /// Of the team whose processes ran least, all of them together: measure/statistics.h. What a figure is held
+  /// against (standing.h has the rule); 0: it may be any rate.
+  double part_running = 1;
+  // Of that team the one process that was kept from running most: for the reason. Its own part of the time,
+  // as it is known, counted once.
+  std::uint32_t most_kept = 0;  ///< its node
+  double most_kept_part = 0;
   friend bool operator==(const Figures&, const Figures&) = default;
 };
 
@@ -47,7 +51,7 @@ struct GateSize {
 /// Below what is asked of a node, or of a rail.
 [[nodiscard]] bool too_slow(const Plan& plan, const Figures& figures);
 
-/// So too if the fabric's processes had run all the time.
+/// It would be so too, had the fabric's processes run all the time (standing.h has the rule).
 [[nodiscard]] bool surely_too_slow(const Plan& plan, const Figures& figures);
 
 }  // namespace netcheck::judge

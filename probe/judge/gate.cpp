@@ -140,10 +140,10 @@ std::optional<Figures> figures_of(const Plan& plan, const History& history) {
   for (std::size_t lane = 0; lane < figures.per_rail.size() && lane < other.per_rail.size(); ++lane)
     figures.per_rail[lane] = std::min(figures.per_rail[lane], other.per_rail[lane]);
   if (other.busbw < figures.busbw) figures.bytes = other.bytes;
-  if (other.running < figures.running) {
-    figures.running = other.running;
+  if (other.part_running < figures.part_running) {
+    figures.part_running = other.part_running;
     figures.most_kept = other.most_kept;
-    figures.kept = other.kept;
+    figures.most_kept_part = other.most_kept_part;
   }
   figures.busbw = std::min(figures.busbw, other.busbw);
   figures.noisy = figures.noisy || other.noisy;
@@ -298,8 +298,7 @@ std::optional<NextSize> size_again(const Plan& plan, const Gate& gate, int parti
 std::optional<int> doubtful(const Plan& plan, const Gate& gate) {
   if (gate.state != GateState::ended || failed_twice(plan, gate)) return std::nullopt;
   for (const int partition : {gate.which, 1 - gate.which})
-    if (const GateSize* figure = gate.figure(partition);
-        figure != nullptr && too_slow(plan, figure->figures))
+    if (const GateSize* figure = gate.figure(partition); figure != nullptr && too_slow(plan, figure->figures))
       return partition;
   return std::nullopt;
 }

@@ -107,7 +107,7 @@ Json to_json(const Figures& figures) {
           {"bytes", figures.bytes},
           {"groups", figures.groups},
           {"noisy", figures.noisy},
-          {"kept", figures.kept}};
+          {"kept", figures.most_kept_part}};
 }
 
 Json to_json(const Culprit& culprit, const Plan& plan) {

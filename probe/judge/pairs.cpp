@@ -1,3 +1,4 @@
+// See pairs.h.
 #include "judge/pairs.h"
 
 #include <algorithm>
@@ -11,9 +12,9 @@ namespace netcheck::judge {
 std::optional<ShortWay> short_way(const Plan& plan, const std::vector<EdgeFigure>& edges) {
   const auto& least = plan.thresholds.min_per_pair;
   if (!least || plan.nodes.empty() || rails(plan) == 0) return std::nullopt;
-  const Standings standings(plan, edges, 1.0);
+  const Standings standings(plan, edges, kWholeMedian);
   struct Sum {
-    double rate = 0, possible = 0;
+    double rate = 0, rate_if_running = 0;
     std::uint32_t rails = 0, times = UINT32_MAX;
   };
   std::map<std::pair<std::uint32_t, std::uint32_t>, Sum> ways;
@@ -21,12 +22,12 @@ std::optional<ShortWay> short_way(const Plan& plan, const std::vector<EdgeFigure
     if (!path.lasting) continue;
     Sum& way = ways[{path.from, path.to}];
     way.rate += path.best;
-    way.possible += path.possible;
+    way.rate_if_running += path.best_if_running;
     way.times = std::min(way.times, path.times);
     ++way.rails;
   }
   std::erase_if(ways, [&](const auto& way) {
-    return way.second.rails < standings.lanes() || way.second.possible >= least->bits_per_second;
+    return way.second.rails < standings.lanes() || way.second.rate_if_running >= least->bits_per_second;
   });
   const auto worst = std::ranges::min_element(ways, {}, [](const auto& way) { return way.second.rate; });
   if (worst == ways.end()) return std::nullopt;

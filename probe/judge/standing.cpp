@@ -25,9 +25,9 @@ constexpr double kDeviations = 6, kFewEdges = 30, kOwnNoise = 0.02;
 constexpr Ns kTooShort = std::chrono::milliseconds(10);
 
 /// Had both ends' processes run all the time. Infinite where they ran too little to tell.
-double possible(const EdgeFigure& edge) {
-  if (edge.running <= 0) return std::numeric_limits<double>::infinity();
-  return edge.rate->bits_per_second / edge.running;
+double rate_if_running(const EdgeFigure& edge) {
+  if (edge.part_running <= 0) return std::numeric_limits<double>::infinity();
+  return edge.rate->bits_per_second / edge.part_running;
 }
 
 Direction opposite(Direction way) {
@@ -60,9 +60,9 @@ void Standings::hold_against_bars(const Plan& plan, std::vector<EdgeFigure> edge
 
 /// Slow, but it would not be if the processes at its ends had run all the time.
 bool Standings::excused(const EdgeFigure& edge) const {
-  if (!fits(edge) || !edge.rate || edge.running >= 1) return false;
+  if (!fits(edge) || !edge.rate || edge.part_running >= 1) return false;
   const Path way{.from = edge.from.node, .to = edge.to.node, .lane = edge.from.lane};
-  return slow(way, edge.rate->bits_per_second) && !slow(way, possible(edge));
+  return slow(way, edge.rate->bits_per_second) && !slow(way, rate_if_running(edge));
 }
 
 bool Standings::fits(const EdgeFigure& edge) const {
@@ -102,7 +102,7 @@ void Standings::merge(const std::vector<EdgeFigure>& edges) {
     path.lane = edge.from.lane;
     path.lasting = lasting;
     path.best = std::max(path.best, rate);
-    path.possible = std::max(path.possible, possible(edge));
+    path.best_if_running = std::max(path.best_if_running, rate_if_running(edge));
     ++path.times;
     path.average = std::max(path.average, edge.average.value_or(*edge.rate).bits_per_second);
     double& kind = edge.alone ? path.alone : path.together;
@@ -136,7 +136,7 @@ void Standings::set_bars(const Plan& plan, double fraction) {
 }
 
 Bar Standings::bar_for(std::size_t kind, std::uint32_t lane, double floor, double fraction) const {
-  std::vector<double> scores, possible;
+  std::vector<double> scores, if_running;
   std::size_t nodes = 0;
   for (std::uint32_t node = 0; node < kinds_.size(); ++node) {
     if (kinds_[node] != kind) continue;
@@ -144,13 +144,13 @@ Bar Standings::bar_for(std::size_t kind, std::uint32_t lane, double floor, doubl
     for (const Direction way : {Direction::transmit, Direction::receive})
       if (const Standing& standing = of(node, way, lane); standing.word != Word::unknown) {
         scores.push_back(standing.best);
-        possible.push_back(standing.possible);
+        if_running.push_back(standing.best_if_running);
       }
   }
   Bar bar;
   bar.scores = scores.size();
   bar.below_floor = static_cast<std::size_t>(
-      std::ranges::count_if(possible, [floor](double score) { return score < floor || score <= 0; }));
+      std::ranges::count_if(if_running, [floor](double score) { return score < floor || score <= 0; }));
   bar.median = median(scores).value_or(0);
   // Nobody of its kind to compare with: only the site can say what is slow.
   if (nodes < 2) {
@@ -208,7 +208,7 @@ void Standings::set_scores(const std::function<bool(const Path&)>& of_interest) 
     Standing& standing = standings_[slot(node, way, path.lane)];
     standing.best = std::max(standing.best, path.best);
     standing.average = std::max(standing.average, path.average);
-    standing.possible = std::max(standing.possible, path.possible);
+    standing.best_if_running = std::max(standing.best_if_running, path.best_if_running);
     standing.word = Word::slow;  // until set_words
   };
   for (const Path& path : paths_) {

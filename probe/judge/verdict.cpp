@@ -71,7 +71,7 @@ std::optional<std::string> corrupt(const Plan& plan, const History& history) {
 /// here moves a node's share through its transmit and receive, so no bus bandwidth can exceed it.
 std::optional<Rate> capacity(const Evidence& evidence, const Culprit& culprit) {
   if (culprit.peer) return std::nullopt;
-  const Standings standings(evidence.plan, evidence.edges, 1.0);
+  const Standings standings(evidence.plan, evidence.edges, kWholeMedian);
   std::optional<Rate> least;
   for (const Direction way : {Direction::transmit, Direction::receive}) {
     if (culprit.direction != Direction::both && culprit.direction != way) continue;
@@ -79,14 +79,17 @@ std::optional<Rate> capacity(const Evidence& evidence, const Culprit& culprit) {
     for (std::uint32_t lane = 0; lane < standings.lanes(); ++lane) {
       const Standing& standing = standings.of(culprit.node, way, lane);
       if (standing.word == Word::unknown) return std::nullopt;
-      sum += standing.possible;
+      sum += standing.best_if_running;
     }
     if (!least || sum < least->bits_per_second) least = Rate{sum};
   }
   return least;
 }
 
-/// No gate came to a figure, and yet none could have passed.
+/// Whatever the gate came to, and also where it came to nothing, it could not have passed: a culprit carries
+/// less than is asked, at its best and if running. So a slow node fails the check also where the gate is
+/// excused. A process that was kept elsewhere excuses the figure of all, and not a node that was slow with
+/// others.
 bool below_by_capacity(const Evidence& evidence) {
   const auto& min = evidence.plan.thresholds.min;
   return min && std::ranges::any_of(evidence.blame.culprits, [&](const Culprit& culprit) {
@@ -104,14 +107,14 @@ bool settled(const Plan& plan, const Gate& gate) {
 }
 
 /// The figure, such as it is, is below what is asked.
-bool below(const Evidence& evidence) {
+bool gate_below(const Evidence& evidence) {
   return evidence.figures && too_slow(evidence.plan, *evidence.figures) &&
          settled(evidence.plan, evidence.gate);
 }
 
-/// It would not be, had the fabric's processes run all the time.
-bool excused(const Evidence& evidence) {
-  return below(evidence) && !surely_too_slow(evidence.plan, *evidence.figures);
+/// It would not be, had the fabric's processes run all the time. (Edges are excused in standing.cpp.)
+bool gate_excused(const Evidence& evidence) {
+  return gate_below(evidence) && !surely_too_slow(evidence.plan, *evidence.figures);
 }
 
 /// A second measurement says the same: the rounds, or the gate itself. Whatever stops one node for a moment
@@ -161,7 +164,7 @@ std::optional<Fail> proven_fail(const Evidence& evidence) {
   if (dead(evidence))
     return Fail{
         .figures = std::nullopt, .blame = evidence.blame, .reason = fail_reason(evidence), .dead = true};
-  if ((below(evidence) && !excused(evidence) && twice(evidence)) || below_by_capacity(evidence))
+  if ((gate_below(evidence) && !gate_excused(evidence) && twice(evidence)) || below_by_capacity(evidence))
     return Fail{.figures = evidence.figures, .blame = evidence.blame, .reason = fail_reason(evidence)};
   if (evidence.short_way && (evidence.short_way->times >= 2 || evidence.blame.proves()))
     return Fail{
@@ -247,7 +250,8 @@ Inconclusive kept_from_running(const Evidence& evidence) {
   return inconclusive(
       evidence, Phase::gate,
       fmt::format("below the threshold, but {}'s process was kept from running for {:.0f}% of the time",
-                  node_name(evidence.plan, figures.most_kept), std::min(100.0, 100 * figures.kept)));
+                  node_name(evidence.plan, figures.most_kept),
+                  std::min(100.0, 100 * figures.most_kept_part)));
 }
 
 Inconclusive below_once(const Evidence& evidence) {
@@ -302,8 +306,8 @@ Verdict decide(const Plan& plan, const History& history) {
     return inconclusive(evidence, Phase::open, "no node has a rail that all nodes have");
   if (evidence.gate.state == GateState::stalled) return stalled_gate(evidence);
   if (passed(evidence)) return pass(evidence);
-  if (excused(evidence)) return kept_from_running(evidence);
-  if (below(evidence)) return below_once(evidence);
+  if (gate_excused(evidence)) return kept_from_running(evidence);
+  if (gate_below(evidence)) return below_once(evidence);
   const Phase last = history.done.empty() ? Phase::start : phase_of(history.done.back());
   if (evidence.gate.state == GateState::broken)
     return inconclusive(evidence, last, "a node's samples were not complete");

@@ -33,11 +33,13 @@ namespace netcheck {
 /// maxima). Error naming the first rank without samples.
 [[nodiscard]] Result<Ns> operation_time(const std::vector<Sample>& samples);
 
-/// The least part of the timed span in which the processes of all these ranks ran, had each been kept from
-/// running at moments of its own: the product of their parts. 1 where none was kept. What is known of a
-/// process counts twice, so that 0 is reached at half of the span: pieces below 2 ms are not seen, nor the
-/// first milliseconds of each where it slept (fabric/pulse.h), and buffers that ran empty take time to fill.
-/// `span`: of all; where zero, each sample's own. A kept process with a span of zero leaves 0.
+/// The part of the timed span in which the processes of all these ranks can be said to have run: the product,
+/// over the ranks, of 1 less twice what the process is known to have been kept. 1 where none was kept, 0 from
+/// half of the span on. Twice, since pieces below 2 ms are not seen, nor the first milliseconds of each where
+/// it slept (fabric/pulse.h), and buffers that ran empty take time to fill; and since the product takes it
+/// that stops fall together as chance has it, while such as never do add up. Kept for x of the span in all
+/// they leave 1 - x, and the product is e^-2x at most, which is less up to an x of 0.8. `span`: of all; where
+/// zero, each sample's own. A kept process with a span of zero leaves 0.
 [[nodiscard]] double part_running(const std::vector<Sample>& samples, Ns span = Ns::zero());
 
 struct Spread {

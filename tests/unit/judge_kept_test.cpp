@@ -37,12 +37,12 @@ Judged judged(const Plan& plan, const Network& network) {
 }
 
 /// One edge, as its two ends tell it: at `rate`, over 100 ms, both ends running for that part of it.
-EdgeFigure edge(std::uint32_t from, std::uint32_t to, double rate, double running = 1) {
+EdgeFigure edge(std::uint32_t from, std::uint32_t to, double rate, double part_running = 1) {
   return {.from = {from, 0},
           .to = {to, 0},
           .rate = Rate{rate},
           .timed = std::chrono::milliseconds(100),
-          .running = running};
+          .part_running = part_running};
 }
 
 TEST(KeptFromRunning, NobodyIsNamedWhoseProcessRanHalfOrLessOfTheTime) {
@@ -72,6 +72,13 @@ TEST(KeptFromRunning, ASlowNodeBesideOneThatIsKeptIsNoReasonToNameTheOther) {
     for (const auto& who : named(check.verdict, check.plan))
       EXPECT_EQ(who, "n2(tx)") << "n" << kept << " was kept: " << check.text;
   }
+}
+
+TEST(KeptFromRunning, ASlowNodeFailsTheCheckAlthoughAnothersProcessExcusesTheGate) {
+  // n0 ran 30 % of the time: the ring may have had any rate. n2 met n3 and n5, and sent 100 Mb/s of the 800.
+  const auto check = judged(asking(6), {.transmit = {{{2, 0}, 0.1}}, .runs = {{0, 0.3}}});
+  EXPECT_EQ(name(check.verdict), "fail") << check.text;
+  EXPECT_THAT(named(check.verdict, check.plan), ElementsAre("n2(tx)")) << check.text;
 }
 
 TEST(KeptFromRunning, WhatIsFastAllTheSamePasses) {
