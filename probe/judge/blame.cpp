@@ -91,8 +91,9 @@ std::vector<const Path*> slow_links(const Standings& standings) {
   return links;
 }
 
-void name_links(const Standings& standings, const std::vector<const Path*>& links,
-                std::vector<Culprit>& culprits) {
+/// Each named link once: over all rails where all are slow, else rail by rail.
+void add_links(const Standings& standings, const std::vector<const Path*>& links,
+               std::vector<Culprit>& culprits) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<const Path*>> by_way;
   for (const Path* link : links)
     by_way[{link->from, link->to}].push_back(link);
@@ -117,6 +118,17 @@ void name_links(const Standings& standings, const std::vector<const Path*>& link
   }
 }
 
+/// Slow links are named where they are few. Many are no broken cables.
+void name_links(const Standings& standings, Blame& blame) {
+  const auto links = slow_links(standings);
+  if (links.size() <= kFewLinks * standings.lanes()) return add_links(standings, links, blame.culprits);
+  if (!blame.culprits.empty()) return;
+  blame.oversubscribed = true;
+  blame.explanation =
+      fmt::format("{} slow ways between nodes that are fine with others: shared uplinks or path collisions",
+                  links.size());
+}
+
 /// A way that was slow while others ran and is fine with nothing else running. With `carried` bytes among the
 /// others it has to share; with none it was not there for a while, whoever else was running.
 const Path* fine_alone(const Standings& standings, bool carried) {
@@ -126,6 +138,15 @@ const Path* fine_alone(const Standings& standings, bool carried) {
         path.alone > 1.5 * path.together)
       return &path;
   return nullptr;
+}
+
+void say_collided(const Plan& plan, const Path& way, Blame& blame) {
+  blame.found = true;
+  blame.oversubscribed = true;
+  blame.explanation =
+      fmt::format("{}>{} slow with others ({}), fine alone ({}): shared uplinks or path collisions",
+                  node_name(plan, way.from), node_name(plan, way.to), format_rate({way.together}),
+                  format_rate({way.alone}));
 }
 
 bool carries_nothing(const Path& path) {
@@ -219,6 +240,15 @@ std::string unresolved(const Plan& plan, const Standings& standings) {
                      format_rate({worst->average}), side);
 }
 
+/// Why there is no name, in one clause.
+std::string nobody_named(const Plan& plan, const Standings& standings, Rate median) {
+  if (std::string why = unresolved(plan, standings); !why.empty()) return why;
+  if (const Path* way = fine_alone(standings, false))
+    return fmt::format("{}>{} comes and goes: it carried nothing for a while, and {} later",
+                       node_name(plan, way->from), node_name(plan, way->to), format_rate({way->alone}));
+  return fmt::format("no node stands out: one way, per rail, the median is {}", format_rate(median));
+}
+
 /// Median and τ of the first rail of the largest class: what most of the figures were held against.
 void set_bar(const Standings& standings, Blame& blame) {
   const auto largest = std::ranges::max_element(standings.bars(), {}, &Bar::scores);
@@ -234,13 +264,9 @@ bool Blame::proves() const {
 }
 
 Blame decode(const Plan& plan, const std::vector<EdgeFigure>& edges) {
-  return decode(plan, edges, kBlameFraction);
-}
-
-Blame decode(const Plan& plan, const std::vector<EdgeFigure>& edges, double fraction) {
   Blame blame;
   if (plan.nodes.empty() || rails(plan) == 0 || edges.empty()) return blame;
-  const Standings standings(plan, edges, fraction);
+  const Standings standings(plan, edges, kBlameFraction);
   if (standings.paths().empty()) return blame;
   set_bar(standings, blame);
   set_silence(plan, standings, blame);
@@ -248,44 +274,16 @@ Blame decode(const Plan& plan, const std::vector<EdgeFigure>& edges, double frac
       std::ranges::any_of(standings.paths(), [&](const Path& path) { return standings.slow(path); });
   if (blame.silent) {
     blame.explanation = "no bytes came over any way";
-    return blame;
-  }
-  if (const Path* collided = fine_alone(standings, true)) {
-    blame.found = true;
-    blame.oversubscribed = true;
-    blame.explanation =
-        fmt::format("{}>{} slow with others ({}), fine alone ({}): shared uplinks or path collisions",
-                    node_name(plan, collided->from), node_name(plan, collided->to),
-                    format_rate({collided->together}), format_rate({collided->alone}));
-    return blame;
-  }
-  if (const auto lane = wide_rail(plan, standings)) {
+  } else if (const Path* collided = fine_alone(standings, true)) {
+    say_collided(plan, *collided, blame);
+  } else if (const auto lane = wide_rail(plan, standings)) {
     say_wide(plan, standings, *lane, blame);
-    return blame;
-  }
-  name_nodes(plan, standings, blame.culprits);
-  const auto links = slow_links(standings);
-  if (links.size() > kFewLinks * standings.lanes()) {
-    blame.oversubscribed = blame.culprits.empty();
-    if (blame.oversubscribed)
-      blame.explanation = fmt::format(
-          "{} slow ways between nodes that are fine with others: "
-          "shared uplinks or path collisions",
-          links.size());
   } else {
-    name_links(standings, links, blame.culprits);
+    name_nodes(plan, standings, blame.culprits);
+    name_links(standings, blame);
+    if (blame.culprits.empty() && blame.explanation.empty())
+      blame.explanation = nobody_named(plan, standings, blame.median);
   }
-  if (!blame.culprits.empty() || !blame.explanation.empty()) return blame;
-  blame.explanation = unresolved(plan, standings);
-  const Path* comes_and_goes = fine_alone(standings, false);
-  if (blame.explanation.empty() && comes_and_goes != nullptr)
-    blame.explanation =
-        fmt::format("{}>{} comes and goes: it carried nothing for a while, and {} later",
-                    node_name(plan, comes_and_goes->from), node_name(plan, comes_and_goes->to),
-                    format_rate({comes_and_goes->alone}));
-  if (blame.explanation.empty())
-    blame.explanation =
-        fmt::format("no node stands out: one way, per rail, the median is {}", format_rate(blame.median));
   return blame;
 }
 

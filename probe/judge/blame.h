@@ -41,7 +41,4 @@ struct Blame {
 /// τ = max(site floor per rail, 0.8 × median of the same class, less a spread term).
 [[nodiscard]] Blame decode(const Plan& plan, const std::vector<EdgeFigure>& edges);
 
-/// The same with another fraction of the median than 0.8: the site's warn_fraction, for warnings.
-[[nodiscard]] Blame decode(const Plan& plan, const std::vector<EdgeFigure>& edges, double fraction);
-
 }  // namespace netcheck::judge

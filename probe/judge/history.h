@@ -24,7 +24,6 @@ struct Thresholds {
   std::optional<Rate> site_floor;    ///< the site's alone. Blame uses this one: a user's wish blames no node
   std::optional<Rate> min_per_rail;  ///< the site's, for each rail's bus bandwidth; blame uses it too
   std::optional<Rate> min_per_pair;  ///< the site's, for one way between two nodes, over all rails
-  double warn_fraction = 0.8;        ///< of the concurrent median: below it a node or rail is warned about
 };
 
 struct NodePlan {
@@ -94,8 +93,10 @@ struct Missing {
   std::string detail;
 };
 
-/// Why nothing was measured, or nothing more: nodes that do not fit together (versions, settings), one that
-/// takes no part, a job that is not to be measured, a signal.
+/// Why nothing was measured, or nothing more, though nobody is missing: nodes that do not fit together
+/// (versions, settings, fabric modules), one that takes no part, a job that is not to be measured or has one
+/// node only, a signal. The leader decides that (session/leader.cpp), not the judge: whatever was measured
+/// until then, the verdict is inconclusive and says `why`.
 struct Refusal {
   Phase phase = Phase::rendezvous;
   std::string why;

@@ -230,7 +230,7 @@ NodePlan node_from(const Json& value) {
 }
 
 Json write(const Thresholds& thresholds) {
-  Json json{{"warn_fraction", thresholds.warn_fraction}};
+  Json json = Json::object();
   if (thresholds.min) json["min"] = thresholds.min->bits_per_second;
   if (thresholds.site_floor) json["site_floor"] = thresholds.site_floor->bits_per_second;
   if (thresholds.min_per_rail) json["min_per_rail"] = thresholds.min_per_rail->bits_per_second;
@@ -245,9 +245,6 @@ Thresholds thresholds_from(const Json& value) {
   if (fields.has("site_floor")) thresholds.site_floor = rate_from(fields, "site_floor");
   if (fields.has("min_per_rail")) thresholds.min_per_rail = rate_from(fields, "min_per_rail");
   if (fields.has("min_per_pair")) thresholds.min_per_pair = rate_from(fields, "min_per_pair");
-  thresholds.warn_fraction = fields.finite("warn_fraction");
-  if (thresholds.warn_fraction < 0 || thresholds.warn_fraction > 1)
-    throw Malformed{"warn_fraction is not between 0 and 1"};
   return thresholds;
 }
 

@@ -269,7 +269,7 @@ Pass pass(const Evidence& evidence) {
   // The site's floor is for failing: a warning is a comparison with the others.
   Plan plan = evidence.plan;
   plan.thresholds.site_floor.reset();
-  const Blame slow = decode(plan, evidence.edges, plan.thresholds.warn_fraction);
+  const Blame slow = decode(plan, evidence.edges);
   for (const Culprit& culprit : slow.culprits)
     verdict.warnings.push_back(describe(culprit, plan));
   return verdict;

@@ -14,11 +14,8 @@ using model::plan_for;
 
 Plan full_plan() {
   Plan plan = plan_for(9, 2);
-  plan.thresholds = {.min = Rate{4e11},
-                     .site_floor = Rate{1e11},
-                     .min_per_rail = Rate{5e10},
-                     .min_per_pair = Rate{3e11},
-                     .warn_fraction = 0.7};
+  plan.thresholds = {
+      .min = Rate{4e11}, .site_floor = Rate{1e11}, .min_per_rail = Rate{5e10}, .min_per_pair = Rate{3e11}};
   plan.op = Op::all_reduce;
   plan.algorithm = "ring";
   plan.seed = 77;
@@ -185,7 +182,6 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{"min is nan",
                 [](Json& j) { j["thresholds"]["min"] = std::numeric_limits<double>::quiet_NaN(); }},
         Hostile{"min is negative", [](Json& j) { j["thresholds"]["min"] = -1.0; }},
-        Hostile{"fraction above one", [](Json& j) { j["thresholds"]["warn_fraction"] = 1.5; }},
         Hostile{"a gate of transfers", [](Json& j) { j["op"] = "transfer"; }},
         Hostile{"unknown type", [](Json& j) { j["type"] = "f128"; }},
         Hostile{"a lane is a number", [](Json& j) { j["nodes"][0]["lanes"][0] = 4; }},

@@ -143,8 +143,9 @@ TEST_F(Supervise, RejectsReportsThatDoNotFit) {
   half.erase("history");
   leads["leader"] = true;
   unknown["claimed"] = "great";
-  std::string not_a_number = good.dump();
-  not_a_number.replace(not_a_number.find("0.8"), 3, "NaN");
+  nan["plan"]["thresholds"]["min"] = 0.125;
+  std::string not_a_number = nan.dump();
+  not_a_number.replace(not_a_number.find("0.125"), 5, "NaN");
   for (const std::string& report : {foreign.dump(), half.dump(), leads.dump(), unknown.dump(), not_a_number,
                                     good.dump().substr(0, 100), std::string("[]")}) {
     reports(report);
