@@ -186,7 +186,7 @@ struct Follower::State {
   void on(fabric::Failed&& failed, Time now) {
     if (!working() || task.pending.erase(failed.id) == 0) return;
     if (stage == Stage::running) keep(failed.id, std::move(failed.partial));
-    blame(failed.trouble, failed.detail);
+    note_trouble(failed.trouble, failed.detail);
     if (task.pending.empty()) finish_task(now);
   }
 
@@ -199,13 +199,13 @@ struct Follower::State {
       return;
     }
     task.pending.clear();
-    blame(Trouble::child_silent, "the fabric did not even answer when it was abandoned");
+    note_trouble(Trouble::child_silent, "the fabric did not even answer when it was abandoned");
     finish_task(now);
   }
 
   /// The worst trouble counts: whatever is no evidence about the network outranks what is. The network has no
   /// part in opening and inviting.
-  void blame(Trouble trouble, const std::string& detail) {
+  void note_trouble(Trouble trouble, const std::string& detail) {
     const bool local = stage == Stage::opening || stage == Stage::inviting;
     if (local && trouble == Trouble::no_bytes) trouble = Trouble::child_silent;
     if (task.outcome.trouble && *task.outcome.trouble >= trouble) return;

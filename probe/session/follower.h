@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
-#include "session/leader.h"
+#include "session/events.h"
 #include "session/messages.h"
 
 namespace netcheck::session {

@@ -91,7 +91,7 @@ using Message = std::variant<Present, Opened, Broken, Cards, Answer, Invite, Con
 [[nodiscard]] std::string_view name(const Message& message);
 
 [[nodiscard]] Bytes encode(const Message& message);
-/// Checked for types and sizes here; against roster and teams by the machines (bounds.h).
+/// Checked for types and sizes here; against roster and teams by the machines (parts.h).
 [[nodiscard]] Result<Message> decode(const Bytes& frame, std::string_view from);
 
 }  // namespace netcheck::session

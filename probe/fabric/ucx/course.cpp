@@ -77,21 +77,21 @@ Course::Course(const Ground& ground, Plan plan, Memory memory)
 }
 
 std::uint64_t Course::total() const {
-  return std::uint64_t{plan_.warmup + plan_.iterations} * plan_.rounds.size() + plan_.gate.size();
+  return std::uint64_t{plan_.warmup + plan_.iterations} * plan_.rounds.size() + plan_.barrier.size();
 }
 
-bool Course::in_gate(std::uint64_t step) const {
-  return step >= gate_begin() && step < gate_begin() + plan_.gate.size();
+bool Course::in_barrier(std::uint64_t step) const {
+  return step >= barrier_begin() && step < barrier_begin() + plan_.barrier.size();
 }
 
 std::size_t Course::round_index(std::uint64_t step) const {
-  if (in_gate(step)) return static_cast<std::size_t>(step - gate_begin());
-  if (step >= gate_begin()) step -= gate_begin() + plan_.gate.size();
+  if (in_barrier(step)) return static_cast<std::size_t>(step - barrier_begin());
+  if (step >= barrier_begin()) step -= barrier_begin() + plan_.barrier.size();
   return static_cast<std::size_t>(step % plan_.rounds.size());
 }
 
 const Round& Course::round(std::uint64_t step) const {
-  return (in_gate(step) ? plan_.gate : plan_.rounds)[round_index(step)];
+  return (in_barrier(step) ? plan_.barrier : plan_.rounds)[round_index(step)];
 }
 
 bool Course::step() {
@@ -121,7 +121,7 @@ bool Course::step() {
 /// To everyone at once, those that only send to this rank too: a connection that breaks is how their end is
 /// noticed.
 void Course::connect() {
-  for (const auto* rounds : {&plan_.rounds, &plan_.gate})
+  for (const auto* rounds : {&plan_.rounds, &plan_.barrier})
     for (const auto& round : *rounds) {
       for (const auto& one : round.sends)
         partners_[one.to] = nullptr;
@@ -150,11 +150,12 @@ bool Course::may_receive_ahead(std::uint64_t step) const {
   // Without sums every operation puts the same bytes in the same places: early is as good as in time. With
   // sums, what is added waits in one of two slots, and what is put must not meet what is in use.
   if (!adds_) return ahead == 1 || (ahead <= kStepsAhead && receives_posted_ < kReceivesAhead);
-  return ahead == 1 && (in_gate(step) || in_gate(current_) || may_overtake(round(step), round(current_)));
+  return ahead == 1 &&
+         (in_barrier(step) || in_barrier(current_) || may_overtake(round(step), round(current_)));
 }
 
 void Course::post_receives_of(std::uint64_t step) {
-  if (in_gate(step)) {
+  if (in_barrier(step)) {
     for (const auto& one : round(step).receives)
       receive(Kind::token, one.from, {}, step);
     return;
@@ -178,7 +179,7 @@ void Course::post_receives_of(std::uint64_t step) {
 }
 
 void Course::post_sends_of(std::uint64_t step) {
-  const bool token = in_gate(step);
+  const bool token = in_barrier(step);
   for (const auto& one : round(step).sends) {
     if (token) {
       send(Kind::token, one.to, {}, step);
@@ -198,18 +199,18 @@ void Course::add_arrived(Step& step) const {
 
 void Course::finish_step() {
   const std::uint64_t finished = current_++;
-  const bool gate = in_gate(finished);
-  const bool last = round_index(finished) + 1 == (gate ? plan_.gate : plan_.rounds).size();
+  const bool at_barrier = in_barrier(finished);
+  const bool last = round_index(finished) + 1 == (at_barrier ? plan_.barrier : plan_.rounds).size();
   steps_.pop_front();
-  if (gate && last) pass_barrier();
-  if (!gate && last) finish_operation();
+  if (at_barrier && last) pass_barrier();
+  if (!at_barrier && last) finish_operation();
 }
 
 void Course::finish_operation() {
   if (operations_ >= plan_.warmup) done_.push_back(now() - started_);
   if (plan_.credits) give_credits(operations_);
   began_ = false;
-  if (++operations_ == plan_.warmup && plan_.gate.empty()) pass_barrier();
+  if (++operations_ == plan_.warmup && plan_.barrier.empty()) pass_barrier();
   if (operations_ == plan_.warmup + plan_.iterations) kept_at_end_ = pulse_.kept();
 }
 
@@ -230,7 +231,7 @@ Ns Course::kept_in_all() const {
 
 /// Whether the operation at hand may send.
 bool Course::may_begin() {
-  if (!plan_.credits || began_ || in_gate(current_)) return true;
+  if (!plan_.credits || began_ || in_barrier(current_)) return true;
   if (operations_ >= kOperationsAhead && credits_due_.contains(operations_ - kOperationsAhead)) return false;
   began_ = true;
   expect_credits(operations_);

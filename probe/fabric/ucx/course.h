@@ -24,8 +24,8 @@ namespace netcheck::fabric::ucx {
 struct Plan {
   std::uint32_t team = 0, batch = 0, rank = 0;
   Type type = Type::f32;
-  std::vector<Round> rounds;  ///< of one operation
-  std::vector<Round> gate;    ///< the barrier: only who sends to whom counts
+  std::vector<Round> rounds;   ///< of one operation
+  std::vector<Round> barrier;  ///< between warm-up and timing: only who sends to whom counts
   std::uint32_t warmup = 0, iterations = 0;
   /// A rank that only sends could run ahead without end, and its data pile up at the receiver: receivers then
   /// return a credit for each operation, and senders stay two ahead at most.
@@ -89,8 +89,8 @@ class Course : public Poster {
   };
 
   [[nodiscard]] std::uint64_t total() const;
-  [[nodiscard]] std::uint64_t gate_begin() const { return plan_.warmup * plan_.rounds.size(); }
-  [[nodiscard]] bool in_gate(std::uint64_t step) const;
+  [[nodiscard]] std::uint64_t barrier_begin() const { return plan_.warmup * plan_.rounds.size(); }
+  [[nodiscard]] bool in_barrier(std::uint64_t step) const;
   [[nodiscard]] std::size_t round_index(std::uint64_t step) const;
   [[nodiscard]] const Round& round(std::uint64_t step) const;
   [[nodiscard]] bool may_receive_ahead(std::uint64_t step) const;

@@ -72,7 +72,7 @@ Result<void> RankRun::plan_collective(const Course::Ground& ground) {
   check_first_ = batch_.verify && sums(batch_.op) && ranks_ > 1;
   Plan plan;
   plan.rounds = std::move(*rounds);
-  plan.gate = barrier(ranks_, rank_);
+  plan.barrier = barrier(ranks_, rank_);
   plan.warmup = check_first_ ? std::max(batch_.warmup, 1U) : batch_.warmup;
   plan.credits = needs_credits(batch_.op);
   add_course(ground, std::move(plan));
@@ -89,7 +89,7 @@ void RankRun::plan_transfer(const Course::Ground& ground) {
     fill(batch_, ranks_, rank_, work_.bytes());
     Plan plan;
     plan.rounds = {Round{both.sends, {}}};
-    plan.gate = {Round{{}, {Receive{both.sends.front().to, {}, Store::put}}}};
+    plan.barrier = {Round{{}, {Receive{both.sends.front().to, {}, Store::put}}}};
     plan.warmup = batch_.warmup;
     add_course(ground, std::move(plan));
   }
@@ -97,7 +97,7 @@ void RankRun::plan_transfer(const Course::Ground& ground) {
     landing_ = touched(batch_.bytes);
     Plan plan;
     plan.rounds = {Round{{}, both.receives}};
-    plan.gate = {Round{{Send{both.receives.front().from, {}}}, {}}};
+    plan.barrier = {Round{{Send{both.receives.front().from, {}}}, {}}};
     plan.warmup = batch_.warmup;
     add_course(ground, std::move(plan));
     timed_ = courses_.back().get();
