@@ -28,6 +28,48 @@ void note_kept(const Reading& reading, const std::vector<Sample>& samples, Figur
   figures.most_kept_part = kept_part(*worst);
 }
 
+/// Copies of all samples of a collective, by rank; nullopt when one is not complete.
+std::optional<std::vector<Sample>> all_samples(const Reading& reading) {
+  if (!reading.complete()) return std::nullopt;
+  std::vector<Sample> samples;
+  samples.reserve(reading.samples.size());
+  for (const Sample* sample : reading.samples)
+    samples.push_back(*sample);
+  return samples;
+}
+
+double worst_variation(const std::vector<Sample>& samples) {
+  double worst = 0;
+  for (const Sample& sample : samples)
+    if (const auto spread = spread_of(sample)) worst = std::max(worst, spread->variation);
+  return worst;
+}
+
+/// Bus bandwidths of one step, bits/s: the sum over the rails of each group, the minimum over groups of each
+/// rail.
+struct StepRates {
+  std::map<std::uint32_t, double> by_group;  ///< key: the group's first node
+  std::vector<double> by_lane;               ///< -1: none yet
+
+  void add(const Reading& reading, Ns time) {
+    const Rank first = reading.team->ranks.front();
+    const auto ranks = static_cast<std::uint32_t>(reading.team->ranks.size());
+    const double rate = bus_bandwidth(reading.batch->op, ranks, reading.batch->bytes, time).bits_per_second;
+    by_group[first.node] += rate;
+    if (first.lane >= by_lane.size()) return;
+    double& lane = by_lane[first.lane];
+    lane = lane < 0 ? rate : std::min(lane, rate);
+  }
+
+  void write(Figures& figures) const {
+    const auto worst =
+        std::ranges::min_element(by_group, {}, &std::pair<const std::uint32_t, double>::second);
+    figures.busbw = {worst->second};
+    for (const double rate : by_lane)
+      figures.per_rail.push_back({std::max(rate, 0.0)});
+  }
+};
+
 }  // namespace
 
 bool GateSize::lasting() const {
@@ -36,47 +78,26 @@ bool GateSize::lasting() const {
 
 std::optional<GateSize> size_of_step(const Plan& plan, const TeamIndex& teams, const Done& done) {
   GateSize size;
-  std::map<std::uint32_t, double> by_group;  // key: the group's first node
-  std::vector<double> by_lane(rails(plan), -1);
-  double worst_variation = 0;
+  StepRates rates{.by_group = {}, .by_lane = std::vector<double>(rails(plan), -1)};
   const auto all = readings(teams, done);
   if (all.empty() || all.size() != measure_of(done)->batches.size()) return std::nullopt;
   for (const Reading& reading : all) {
-    if (!reading.complete()) return std::nullopt;
-    std::vector<Sample> samples;
-    samples.reserve(reading.samples.size());
-    for (const Sample* sample : reading.samples)
-      samples.push_back(*sample);
-    const auto time = operation_time(samples);
+    const auto samples = all_samples(reading);
+    if (!samples) return std::nullopt;
+    const auto time = operation_time(*samples);
     if (!time || *time <= Ns::zero()) return std::nullopt;
-    const Rank first = reading.team->ranks.front();
-    const auto ranks = static_cast<std::uint32_t>(reading.team->ranks.size());
-    const double rate = bus_bandwidth(reading.batch->op, ranks, reading.batch->bytes, *time).bits_per_second;
-    by_group[first.node] += rate;
-    if (first.lane < by_lane.size()) {
-      double& lane = by_lane[first.lane];
-      lane = lane < 0 ? rate : std::min(lane, rate);
-    }
-    if (*time >= size.operation) {
-      size.operation = *time;
-      worst_variation = 0;
-      for (const Sample& sample : samples)
-        if (const auto spread = spread_of(sample))
-          worst_variation = std::max(worst_variation, spread->variation);
-    }
+    rates.add(reading, *time);
+    note_kept(reading, *samples, size.figures);
+    if (*time >= size.operation) size.figures.noisy = worst_variation(*samples) > kNoisy;
+    size.operation = std::max(size.operation, *time);
     size.timed = std::max(size.timed, *time * reading.batch->iterations);
-    note_kept(reading, samples, size.figures);
     size.bytes = std::max(size.bytes, reading.batch->bytes);
   }
-  const auto worst = std::ranges::min_element(by_group, {}, &std::pair<const std::uint32_t, double>::second);
-  size.figures.busbw = {worst->second};
-  for (const double rate : by_lane)
-    size.figures.per_rail.push_back({std::max(rate, 0.0)});
+  rates.write(size.figures);
   size.figures.op = plan.op;
   size.figures.algorithm = plan.algorithm.empty() ? default_algorithm(plan.op) : plan.algorithm;
   size.figures.bytes = size.bytes;
   size.figures.groups = group_count(plan);
-  size.figures.noisy = worst_variation > kNoisy;
   return size;
 }
 

@@ -45,8 +45,7 @@ struct Plan {
   std::uint64_t seed = 0;
 };
 
-// --- what the script asks for
-// -------------------------------------------------------------------------------
+// --- what the script asks for ----------------------------------------------------------------------------
 
 /// New teams, all at once; what was before is left. No rank is in two teams.
 struct Form {

@@ -101,8 +101,7 @@ struct Follower::State {
     finish_task(now);
   }
 
-  // --- form: invite and join
-  // --------------------------------------------------------------------------------
+  // --- form: invite and join -----------------------------------------------------------------------------
 
   void obey(Invite&& order, Time now) {
     if (stage == Stage::opening && opened_once) {
@@ -213,8 +212,7 @@ struct Follower::State {
     task.outcome.detail = printable(detail);
   }
 
-  // --- the end of a task: the answer, and a fresh fabric where there was trouble
-  // ----------------------------
+  // --- the end of a task: the answer, and a fresh fabric where there was trouble -------------------------
 
   void finish_task(Time now) {
     const Stage was = std::exchange(stage, Stage::idle);

@@ -89,8 +89,7 @@ judge::NodeOutcome read_outcome(const Json& value) {
   return outcome;
 }
 
-// --- messages: write(X) → Json, and read_x(Fields) → X, in the order of messages.h
-// --------------------------
+// --- messages: write(X) → Json, and read_x(Fields) → X, in the order of messages.h -----------------------
 
 Json write(const Present& present) {
   return {{"inventory", to_json(present.inventory)},
