@@ -62,14 +62,14 @@ bool forming_twice(const History& history) {
 }
 
 struct Rates {
-  std::vector<double> median;  ///< by rail, of the edges so far, or keep_pace; 0: none
+  std::vector<double> median;  ///< by rail, of the edges that count so far, or keep_pace; 0: none
   bool dead = false;           ///< some edge is known to carry nothing
 };
 
-Rates rates_of(const Plan& plan, const std::vector<EdgeFigure>& edges) {
-  std::vector<std::vector<double>> by_lane(rails(plan));
+Rates rates_of(const Standings& standings) {
+  std::vector<std::vector<double>> by_lane(standings.lanes());
   Rates rates;
-  for (const EdgeFigure& edge : edges) {
+  for (const EdgeFigure& edge : standings.edges()) {
     if (!edge.rate || edge.from.lane >= by_lane.size()) continue;
     if (edge.rate->bits_per_second <= 0)
       rates.dead = true;
@@ -107,6 +107,7 @@ struct Situation {
   Need need;
   Ns left;
   std::vector<EdgeFigure> edges;
+  Standings standings;
   Rates rates;
   TeamIndex teams;
 };
@@ -241,12 +242,12 @@ int home(const Situation& now) {
 }
 
 /// Pairs for a round of suspects: inside the other partition, where they meet others; else at home.
-std::optional<Wanted> suspects_round(const Situation& now, const Standings& standings, std::uint32_t round) {
+std::optional<Wanted> suspects_round(const Situation& now, std::uint32_t round) {
   const int other = group_count(now.plan) > 1 ? 1 - home(now) : 0;
   for (const int which : {other, home(now)}) {
     Wanted wanted{.round = round,
                   .back = false,
-                  .pairs = suspects_with_good(now.plan, standings, which),
+                  .pairs = suspects_with_good(now.plan, now.standings, which),
                   .which = which};
     if (!wanted.pairs.empty()) return wanted;
     if (other == home(now)) break;
@@ -255,8 +256,8 @@ std::optional<Wanted> suspects_round(const Situation& now, const Standings& stan
 }
 
 /// One slow pair alone, when that would tell path collisions from a bad link.
-std::optional<Wanted> alone_round(const Situation& now, const Standings& standings, std::uint32_t round) {
-  auto pair = worth_alone(now.plan, standings, decode(now.plan, now.edges));
+std::optional<Wanted> alone_round(const Situation& now, std::uint32_t round) {
+  auto pair = worth_alone(now.plan, now.standings, decode(now.plan, now.edges));
   // Or a way that was under min_per_pair once.
   if (const auto way = short_way(now.plan, now.edges); !pair && way && way->times < 2)
     pair = Pair{way->from, way->to};
@@ -270,22 +271,22 @@ std::optional<Wanted> alone_round(const Situation& now, const Standings& standin
 /// Whoever was idle meets its second partner, whether or not anybody is suspect: of three nodes the first is
 /// on all ways until then, and when it is slow nothing tells that they could be faster. Suspects use the
 /// round too.
-std::optional<Wanted> left_over_round(const Situation& now, const Standings& standings, std::uint32_t round) {
+std::optional<Wanted> left_over_round(const Situation& now, std::uint32_t round) {
   Wanted wanted{.round = round, .back = false, .pairs = left_over(now.plan, home(now)), .which = home(now)};
   if (wanted.pairs.empty()) return std::nullopt;
   if (only_compares(now)) return wanted;
-  wanted.pairs = suspects_with_good(now.plan, standings, wanted.which, std::move(wanted.pairs));
+  wanted.pairs = suspects_with_good(now.plan, now.standings, wanted.which, std::move(wanted.pairs));
   return wanted;
 }
 
 /// Where the gate failed and all that was tried is fine: the gate's ways that were not. A slow way between
 /// two nodes that are fine with their other partners lies on one of those, or nowhere.
-std::optional<Wanted> ring_round(const Situation& now, const Standings& standings, std::uint32_t round) {
-  const auto slow = [&](const Path& path) { return standings.slow(path); };
-  if (now.need != Need::blame || std::ranges::any_of(standings.paths(), slow)) return std::nullopt;
+std::optional<Wanted> ring_round(const Situation& now, std::uint32_t round) {
+  const auto slow = [&](const Path& path) { return now.standings.slow(path); };
+  if (now.need != Need::blame || std::ranges::any_of(now.standings.paths(), slow)) return std::nullopt;
   Wanted wanted{.round = round,
                 .back = false,
-                .pairs = untried_ring(now.plan, standings, home(now)),
+                .pairs = untried_ring(now.plan, now.standings, home(now)),
                 .which = home(now)};
   if (wanted.pairs.empty()) return std::nullopt;
   return wanted;
@@ -298,15 +299,14 @@ std::optional<Wanted> new_round(const Situation& now, std::uint32_t round) {
     if (!wanted.pairs.empty()) return wanted;
     return std::nullopt;
   }
-  const Standings standings(now.plan, now.edges, kBlameFraction);
   if (round == kFixedRounds)
-    if (auto wanted = left_over_round(now, standings, round)) return wanted;
+    if (auto wanted = left_over_round(now, round)) return wanted;
   if (only_compares(now)) return std::nullopt;
   if (round < kMostRounds)
-    if (auto wanted = suspects_round(now, standings, round)) return wanted;
+    if (auto wanted = suspects_round(now, round)) return wanted;
   if (round < kMostRounds)
-    if (auto wanted = ring_round(now, standings, round)) return wanted;
-  return alone_round(now, standings, round);
+    if (auto wanted = ring_round(now, round)) return wanted;
+  return alone_round(now, round);
 }
 
 std::optional<Wanted> wanted_next(const Situation& now) {
@@ -368,8 +368,18 @@ std::uint32_t free_batch_id(const History& history) {
 
 Step next_round(const Plan& plan, const History& history, const Gate& gate, Need need, Ns left) {
   if (forming_twice(history)) return Stop{};
-  Situation now{plan, history, gate, need, left, edges_of(plan, history), {}, teams_of(history)};
-  now.rates = rates_of(plan, now.edges);
+  auto edges = edges_of(plan, history);
+  Standings standings(plan, edges, kBlameFraction);
+  Rates rates = rates_of(standings);
+  Situation now{.plan = plan,
+                .history = history,
+                .gate = gate,
+                .need = need,
+                .left = left,
+                .edges = std::move(edges),
+                .standings = std::move(standings),
+                .rates = std::move(rates),
+                .teams = teams_of(history)};
   keep_pace(now);
   const auto wanted = wanted_next(now);
   if (!wanted) return Stop{};

@@ -6,6 +6,7 @@
 #include <limits>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "judge/groups.h"
 #include "measure/statistics.h"
@@ -36,26 +37,26 @@ Direction opposite(Direction way) {
 
 }  // namespace
 
-Standings::Standings(const Plan& plan, const std::vector<EdgeFigure>& edges, double fraction)
-    : lanes_(rails(plan)) {
+Standings::Standings(const Plan& plan, std::vector<EdgeFigure> edges, double fraction)
+    : lanes_(rails(plan)), edges_(std::move(edges)) {
   std::map<std::string, std::size_t> kinds;
   for (const NodePlan& node : plan.nodes)
     kinds_.push_back(kinds.try_emplace(node.machine, kinds.size()).first->second);
   kind_count_ = kinds.size();
   standings_.resize(plan.nodes.size() * 2 * lanes_);
-  hold_against_bars(plan, edges, fraction);
+  hold_against_bars(plan, fraction);
   drop_brief();
   set_words();
 }
 
 /// Without the figures that the processes at their ends excuse: those neither accuse anybody nor speak for
 /// anybody. The bar may be another one then, so that others are excused; each turn leaves fewer.
-void Standings::hold_against_bars(const Plan& plan, std::vector<EdgeFigure> edges, double fraction) {
+void Standings::hold_against_bars(const Plan& plan, double fraction) {
   do {
     paths_.clear();
-    merge(edges);
+    merge();
     set_bars(plan, fraction);
-  } while (std::erase_if(edges, [this](const EdgeFigure& edge) { return excused(edge); }) > 0);
+  } while (std::erase_if(edges_, [this](const EdgeFigure& edge) { return excused(edge); }) > 0);
 }
 
 /// Slow, but it would not be if the processes at its ends had run all the time.
@@ -86,9 +87,9 @@ bool Standings::met(std::uint32_t a, std::uint32_t b) const {
   return met_.contains(std::minmax(a, b));
 }
 
-void Standings::merge(const std::vector<EdgeFigure>& edges) {
+void Standings::merge() {
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint16_t>, Path> merged;
-  for (const EdgeFigure& edge : edges) {
+  for (const EdgeFigure& edge : edges_) {
     if (!fits(edge)) continue;
     met_[std::minmax(edge.from.node, edge.to.node)] = true;
     if (!edge.rate) continue;

@@ -72,10 +72,12 @@ struct Bar {
 class Standings {
  public:
   /// `fraction` of the median that is slow: kBlameFraction or kWholeMedian.
-  Standings(const Plan& plan, const std::vector<EdgeFigure>& edges, double fraction);
+  Standings(const Plan& plan, std::vector<EdgeFigure> edges, double fraction);
 
   [[nodiscard]] const Standing& of(std::uint32_t node, Direction way, std::uint32_t lane) const;
   [[nodiscard]] const std::vector<Path>& paths() const { return paths_; }
+  /// The edges that count: all but the excused.
+  [[nodiscard]] const std::vector<EdgeFigure>& edges() const { return edges_; }
   [[nodiscard]] bool slow(const Path& path, double bits_per_second) const;
   [[nodiscard]] bool slow(const Path& path) const { return slow(path, path.best); }
   /// Below τ and below 0.4 of the median: a single edge has no second measurement to excuse it.
@@ -90,8 +92,8 @@ class Standings {
   [[nodiscard]] const Bar& bar_of(std::uint32_t node, std::uint32_t lane) const;
 
  private:
-  void merge(const std::vector<EdgeFigure>& edges);
-  void hold_against_bars(const Plan& plan, std::vector<EdgeFigure> edges, double fraction);
+  void merge();
+  void hold_against_bars(const Plan& plan, double fraction);
   [[nodiscard]] bool excused(const EdgeFigure& edge) const;
   [[nodiscard]] bool fits(const EdgeFigure& edge) const;
   void set_bars(const Plan& plan, double fraction);
@@ -106,6 +108,7 @@ class Standings {
   std::uint32_t lanes_;
   std::vector<std::size_t> kinds_;  ///< class of hardware by node
   std::size_t kind_count_ = 0;
+  std::vector<EdgeFigure> edges_;
   std::vector<Path> paths_;
   std::vector<bool> lasting_;  ///< by lane: some path is lasting
   std::vector<Standing> standings_;

@@ -117,6 +117,18 @@ TEST(KeptFromRunning, ExcusesAPairUnderMinPerPair) {
   EXPECT_FALSE(short_way(plan, kept));
 }
 
+TEST(KeptFromRunning, AnExcusedFigureSizesNoRound) {
+  // n2's way at 0.55 Gb/s is excused, so the median of the first half-round is the other's 1 Gb/s: 80 ms of
+  // that in 4 operations and one before them are 2 MB each. Both ways' median would be 0.775 Gb/s.
+  const auto played = model::play(asking(4), {.runs = {{2, 0.55}}});
+  std::vector<std::uint64_t> sizes;
+  for (const Done& done : played.history.done)
+    if (const auto* measure = std::get_if<Measure>(&done.step); measure && measure->phase == Phase::blame)
+      sizes.push_back(measure->batches.front().bytes);
+  ASSERT_GE(sizes.size(), 2U);
+  EXPECT_NEAR(static_cast<double>(sizes[1]), 2e6, 0.02e6);
+}
+
 TEST(KeptFromRunning, AGateThatWasKeptIsNoFirstSighting) {
   // Below once while n1 was kept, the rounds clean; below once more in a slow moment of the network.
   const Plan plan = asking(4);
