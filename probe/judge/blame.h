@@ -32,13 +32,14 @@ struct Blame {
   bool dead_for_sure = false;  ///< seen twice: on one way, or on two of one node
   bool silent = false;         ///< of several ways none carried anything: nothing to compare with
   std::string explanation;     ///< one clause for the line: "n1→n2 slow: n1's transmit or n2's receive"
-  Rate median;                 ///< of all edges, concurrent
-  Rate threshold;              ///< τ that was applied to an edge
+  // What most of the figures were held against: of the class of hardware and rail with most scores.
+  Rate median;     ///< of the scores
+  Rate threshold;  ///< τ
   /// Slow for good, by measurements of its own: a node with two partners, or most of the fabric.
   [[nodiscard]] bool proves() const;
 };
 
-/// τ = max(site floor per rail, 0.8 × median of the same class, less a spread term).
+/// Which edge is slow, and which count at all: standing.h.
 [[nodiscard]] Blame decode(const Plan& plan, const std::vector<EdgeFigure>& edges);
 
 }  // namespace netcheck::judge

@@ -24,7 +24,7 @@ struct EdgeFigure {
   bool alone = false;           ///< measured with nothing else running
   bool partial = false;         ///< it did not end in time: bytes received until then over that time
   Ns timed{};  ///< what the figure rests on; 0: not said. A brief one exonerates but accuses nobody
-  /// Of both ends together, over `timed`: measure/statistics.h. 0: the way may have any rate.
+  /// Of both ends together, over the time of the figure: measure/statistics.h. 0: the way may have any rate.
   double part_running = 1;
 };
 

@@ -20,8 +20,8 @@ struct Figures {
   std::uint64_t bytes = 0;   ///< message size of the figure
   std::uint32_t groups = 1;  ///< most groups in a partition
   bool noisy = false;
-  /// Of the team whose processes ran least, all of them together: measure/statistics.h. What a figure is held
-  /// against (standing.h has the rule); 0: it may be any rate.
+  /// Of the team whose processes ran least, all of them together: measure/statistics.h. The rates divided by
+  /// it are the rates if running (standing.h has the rule). 0: they may be any.
   double part_running = 1;
   // Of that team the one process that was kept from running most: for the reason. Its own part of the time,
   // as it is known, counted once.

@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
 
+#include "judge/evidence.h"
 #include "judge/groups.h"
 #include "measure/collective.h"
-#include "measure/schedule.h"
 #include "measure/statistics.h"
 
 namespace netcheck::judge {

@@ -28,8 +28,8 @@ using Matching = std::vector<Pair>;
 /// Ways of the ring inside each group that nobody has gone alone yet: the gate took each of them, and rounds
 /// 0 and 1 only half. The last of a group goes to its first.
 [[nodiscard]] Matching untried_ring(const Plan& plan, const Standings& standings, int which);
-/// The pair to be measured with nothing else running: slow with others, its nodes proven good elsewhere (or
-/// everything slow), and not measured alone yet.
+/// The pair to be measured with nothing else running: one that carried nothing, once; or one slow with
+/// others, its nodes proven good elsewhere (or everything slow), and not measured alone yet.
 [[nodiscard]] std::optional<Pair> worth_alone(const Plan& plan, const Standings& standings,
                                               const Blame& blame);
 /// Each pair is inside one group of `which`: its teams can measure it.

@@ -3,9 +3,10 @@
 //
 //   form the gate's teams (one per rail and group) → connect → grow the size until bus bandwidth gains < 3 %,
 //   memory or the slice ends → (beyond group_size: the same for the second partition at the size found) →
-//   passes, and a threshold was set: stop → else rounds of one-way matchings: neighbours, i with i + n/2,
-//   whoever was idle in an odd group,
-//   suspects × good, one slow pair alone → failed, and nobody isolated: the gate once more → stop
+//   passes, a threshold was set, none for pairs, and rails are alike: stop → else rounds of one-way
+//   matchings: neighbours, i with i + n/2, whoever was idle in an odd group; and where somebody is looked
+//   for, suspects × good, the ring's untried ways, one slow pair alone → failed, and nobody isolated: the
+//   gate once more → stop
 #pragma once
 
 #include "judge/history.h"

@@ -1,5 +1,6 @@
 // Where each node stands by the edges so far: per direction and rail, proven good, slow, or nothing known.
-// Pure. The script takes its suspects from it, the blame its culprits.
+// Pure. The script takes its suspects from it, the blame its culprits. Method and limits:
+// docs/measurement.md, "Blame".
 //
 // A node's score is its best edge: one good edge exonerates it. An edge is slow below τ of its rail, which
 // compares nodes of one class of hardware only:
@@ -88,7 +89,7 @@ class Standings {
   [[nodiscard]] bool met(std::uint32_t a, std::uint32_t b) const;
   [[nodiscard]] const std::vector<Bar>& bars() const { return bars_; }
   [[nodiscard]] std::uint32_t lanes() const { return lanes_; }
-  /// The bar that applies to most nodes on a rail.
+  /// The bar of the node's class of hardware on a rail.
   [[nodiscard]] const Bar& bar_of(std::uint32_t node, std::uint32_t lane) const;
 
  private:

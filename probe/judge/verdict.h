@@ -15,7 +15,7 @@ namespace netcheck::judge {
 
 struct Pass {
   Figures figures;
-  std::vector<std::string> warnings;  ///< "n3(tx: 96.0Mbps)": slow beside the others: below 0.8 of the median
+  std::vector<std::string> warnings;  ///< "n3(tx: 96.0Mbps)": slow beside the others, as blame has it
 };
 struct Fail {
   std::optional<Figures> figures;  ///< none when no gate completed (a dead data path)

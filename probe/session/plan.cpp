@@ -1,4 +1,4 @@
-// From what the nodes said of themselves to the judge's Plan. Called by the leader.
+// From what the nodes said of themselves to the judge's Plan. See plan.h.
 #include "session/plan.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // What the leader learns at the rendezvous: whether the nodes fit together, and the judge's Plan. Pure;
-// called by the leader.
+// called by the leader, and for the plan before anybody was met by followers and supervisor too.
 #pragma once
 
 #include <cstdint>
