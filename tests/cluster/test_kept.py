@@ -47,7 +47,7 @@ def test_a_node_whose_process_gets_a_quarter_of_its_time_is_not_named(cluster):
         with Starved(cluster, "n3") as starved:
             job = cluster.sbatch("--netcheck", nodes=4)
             assert job.wait() == "COMPLETED"
-        assert starved.stops > 10
+        assert starved.stops > 5
         comment = job.comment()
         assert comment and "slow=" not in comment and " drain=" not in comment, comment
         if comment.startswith("netcheck=inconclusive"):
