@@ -1,6 +1,6 @@
 // How long this process was kept from running: stopped, throttled, or waiting for a processor. In the fabric
 // child; its host beats, the module asks. A process that does not run moves no bytes, and the network is not
-// to blame: judge/standing.h and judge/gate.h say what follows.
+// to blame: judge/standing.h and judge/figures.h say what follows.
 #pragma once
 
 #include "contract/units.h"

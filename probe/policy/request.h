@@ -37,7 +37,7 @@ inline constexpr const char* kRequestExample =
     "for example --netcheck, --netcheck=400Gbps or --netcheck=min=400Gbps,op=all_reduce,time=10s";
 
 /// Nothing is ever measured under a shorter deadline. Of it an eighth is kept back for the comment
-/// (prolog/supervisor.cpp), 0.7 s for the verdict on its way to every node (session/leader.h: closing, last
+/// (prolog/supervisor.cpp), 0.7 s for the verdict on its way to every node (session/events.h: closing, last
 /// answers), and 0.3 s pass on a quiet cluster until all nodes have met and connected: of one second nothing
 /// is left, of two three quarters of a second.
 inline constexpr Ns kShortestCheck = std::chrono::seconds(2);

@@ -237,5 +237,24 @@ INSTANTIATE_TEST_SUITE_P(Nodes, Faults,
                                   std::to_string(suite.param.lanes);
                          });
 
+/// Among three nodes n0>n1 and n1>n0 alone are not the slow one's. The first of them is sized by the gate's
+/// rate, so that it is over in an eighth of the others' time: what one late moment does to it must hide
+/// nobody.
+TEST(Play, ALateMomentInTheShortestHalfRoundHidesNoSlowNode) {
+  const Plan plan = demanding(3, 1, 0.5 * kGbps);
+  Network network;
+  network.transmit[{2, 0}] = 0.1;
+  const auto usual = play(plan, network);
+  const auto first = std::ranges::find_if(usual.history.done, [](const Done& done) {
+    const auto* measure = std::get_if<Measure>(&done.step);
+    return measure != nullptr && measure->phase == Phase::blame;
+  });
+  ASSERT_NE(first, usual.history.done.end());
+  network.moments[static_cast<std::size_t>(first - usual.history.done.begin())] = 0.85;
+  const auto late = play(plan, network);
+  const Verdict verdict = decide(plan, late.history);
+  EXPECT_THAT(named(verdict, plan), ElementsAre("n2(tx)")) << line(verdict, plan, late.elapsed);
+}
+
 }  // namespace
 }  // namespace netcheck::judge
