@@ -52,6 +52,8 @@ bool Door::lets_in(const sockaddr* address) {
 }  // namespace netcheck::fabric
 
 // Exported from every program that hosts fabrics (CMakeLists.txt), and so found before the C library's.
+// Its parameters have reserved names there.
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
 extern "C" {
 [[gnu::visibility("default")]] int accept(int listener, sockaddr* address, socklen_t* size) {
   return netcheck::fabric::accept_at_door(listener, address, size, 0);
@@ -60,3 +62,4 @@ extern "C" {
   return netcheck::fabric::accept_at_door(listener, address, size, flags);
 }
 }
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
