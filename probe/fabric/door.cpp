@@ -46,7 +46,14 @@ void Door::admit(const std::vector<Address>& addresses) {
 bool Door::lets_in(const sockaddr* address) {
   const auto source = address_of(address);
   const std::lock_guard lock(mutex_);
-  return !shut_ || (source && admitted_.contains(*source));
+  const bool may = !shut_ || (source && admitted_.contains(*source));
+  has_turned_away_ = has_turned_away_ || !may;
+  return may;
+}
+
+bool Door::has_turned_away() {
+  const std::lock_guard lock(mutex_);
+  return has_turned_away_;
 }
 
 }  // namespace netcheck::fabric

@@ -27,10 +27,12 @@ class Door {
   void shut();
   void admit(const std::vector<Address>& addresses);
   [[nodiscard]] bool lets_in(const sockaddr* address);
+  /// Somebody was not let in: a stranger, or a node of the check by an address that its card does not name.
+  [[nodiscard]] bool has_turned_away();
 
  private:
   std::mutex mutex_;
-  bool shut_ = false;
+  bool shut_ = false, has_turned_away_ = false;
   std::set<Address> admitted_;
 };
 

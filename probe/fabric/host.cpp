@@ -142,7 +142,13 @@ class Host {
     answer(Failed{id, judge::Trouble::refused, std::move(why), {}});
   }
 
+  /// Who has turned somebody away cannot say that nobody sent: without samples of what did not end, missing
+  /// bytes are no evidence.
+  [[nodiscard]] static bool may_testify() { return !Door::of_process().has_turned_away(); }
+
   void answer(Event event) {
+    if (auto* failed = std::get_if<Failed>(&event); failed != nullptr && !may_testify())
+      failed->partial.clear();
     if (pending_ > 0) --pending_;
     socket_.send(encode(Reply(std::move(event))));
   }
@@ -154,7 +160,8 @@ class Host {
     loop_.at(system::now() + kSignOfLife, [this] {
       sign_due_ = false;
       if (pending_ == 0) return;
-      socket_.send(encode(Reply(Alive{module_ ? module_->partial() : decltype(Alive::partial){}})));
+      socket_.send(
+          encode(Reply(Alive{module_ && may_testify() ? module_->partial() : decltype(Alive::partial){}})));
       live();
     });
   }

@@ -129,8 +129,10 @@ TEST(Door, LetsInWhoIsAdmittedAndNobodyElse) {
     door.shut();
     door.admit({four(127, 0, 0, 2)});
     EXPECT_TRUE(comes_in(listener, Caller("127.0.0.2", listener.port)));
+    EXPECT_FALSE(door.has_turned_away());
     EXPECT_FALSE(comes_in(listener, Caller("127.0.0.3", listener.port)));
     EXPECT_FALSE(comes_in(listener, Caller(listener.port)));
+    EXPECT_TRUE(door.has_turned_away());
     door.admit({four(127, 0, 0, 3), six_loopback()});
     EXPECT_TRUE(comes_in(listener, Caller("127.0.0.2", listener.port)));
     EXPECT_TRUE(comes_in(listener, Caller("127.0.0.3", listener.port)));
