@@ -26,6 +26,12 @@ def queue(cluster, number, fmt="%t %r"):
     return cluster.exec("ctl", "squeue", "-h", "-j", number, "-o", fmt, check=False).stdout.strip()
 
 
+def excluded(cluster, job):
+    shown = cluster.exec("ctl", "scontrol", "show", "job", job.number).stdout
+    names = re.search(r"^ +ReqNodeList=\S+ ExcNodeList=(\S+)$", shown, re.MULTILINE)[1]
+    return set(cluster.exec("ctl", "scontrol", "show", "hostnames", names).stdout.split()) - {"(null)"}
+
+
 def reason(cluster, node):
     return cluster.exec("ctl", "sinfo", "-h", "-N", "-p", "main", "-n", node, "-o", "%t %E").stdout.strip()
 
