@@ -167,6 +167,7 @@ class Decision {
     if (!cluster_.placement) return "placement-unknown";
     if (cluster_.placement->reserved) return "reservation";
     if (standing.contiguous) return "contiguous";
+    if (standing.constrained_together) return "constraint";
     for (const std::string& culprit : finding_.culprits)
       if (contains(cluster_.placement->required, culprit)) return "nodelist-has-" + culprit;
     if (!cluster_.nodes) return "nodes-unknown";
