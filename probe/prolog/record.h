@@ -25,7 +25,8 @@ inline constexpr std::uint64_t kMaxRecordBytes = 64u << 20;
 inline constexpr std::int64_t kSameRunSeconds = 3'600;
 /// Of the "schema" key: raised when a reader of older records would misread newer ones.
 /// 2: samples say how long their process was kept from running; a refusal has its phase.
-inline constexpr int kRecordSchema = 2;
+/// 3: plans say what there is of each node's hardware, and what the site makes of it.
+inline constexpr int kRecordSchema = 3;
 
 struct Record {
   Job job;
