@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "contract/error.h"
+#include "contract/flaw.h"
 #include "contract/units.h"
 #include "policy/request.h"
 
@@ -40,8 +41,11 @@ struct Policy {
   std::optional<Rate> site_min;      ///< the site's alone
   std::optional<Rate> min_per_rail;  ///< of each rail's bus bandwidth
   std::optional<Rate> min_per_pair;  ///< of one way between two nodes, all rails together
-  // Of what the hardware could nominally reach. Kept, and said to be without effect: nominal is not known yet
+  /// Of what the hardware could nominally reach: count where that is known and RDMA carries the bytes
   std::optional<double> min_fraction, min_fraction_per_rail;
+  std::optional<Rate> nominal;  ///< what a node's rails could reach together, where netcheck cannot know
+  // [findings]
+  Weights findings;
   // [check]
   std::string op = "auto";
   Ns time = std::chrono::seconds(8);       ///< whole deadline: Slurm 25.11 prints "Prolog hung" after 8 s
@@ -135,6 +139,9 @@ struct Site {
 /// The policy for one kind of job: the defaults and every rule that is known to match, in order. Error: what
 /// the rules make of it does not fit together.
 [[nodiscard]] Result<Policy> resolve(const Site& site, const JobKind& kind);
+
+/// "min_fraction counts where …"; "" where no fraction is asked for.
+[[nodiscard]] std::string where_fractions_count(const Policy& policy);
 
 /// What in a policy has no effect, in words, one line each.
 [[nodiscard]] std::vector<std::string> without_effect(const Policy& policy);
