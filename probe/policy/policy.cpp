@@ -81,6 +81,20 @@ std::string hash_of(const std::vector<std::string>& terms) {
   return fmt::format("{:016x}", hash);
 }
 
+std::string term(const std::optional<Rate>& rate) {
+  return rate ? fmt::format("{}", rate->bits_per_second) : "none";
+}
+
+/// What is asked of the hardware.
+std::string hardware_term(const Policy& policy) {
+  const auto part = [](const std::optional<double>& value) {
+    return value ? fmt::format("{}", *value) : std::string("none");
+  };
+  return fmt::format("hardware=min_fraction {}, min_fraction_per_rail {}, nominal {}, findings {}",
+                     part(policy.min_fraction), part(policy.min_fraction_per_rail), term(policy.nominal),
+                     to_json(policy.findings).dump());
+}
+
 }  // namespace
 
 std::string_view name(Mode mode) {
@@ -138,20 +152,11 @@ std::vector<std::string> without_effect(const Policy& policy) {
 }
 
 std::vector<std::string> agreement_terms(const Policy& policy) {
-  const auto rate = [](const std::optional<Rate>& value) {
-    return value ? fmt::format("{}", value->bits_per_second) : std::string("none");
-  };
-  const auto part = [](const std::optional<double>& value) {
-    return value ? fmt::format("{}", *value) : std::string("none");
-  };
-  return {fmt::format("threshold.min={}", rate(policy.min)),
-          fmt::format("threshold.site_min={}", rate(policy.site_min)),
-          fmt::format("threshold.min_per_rail={}", rate(policy.min_per_rail)),
-          fmt::format("threshold.min_per_pair={}", rate(policy.min_per_pair)),
-          fmt::format("threshold.min_fraction={}", part(policy.min_fraction)),
-          fmt::format("threshold.min_fraction_per_rail={}", part(policy.min_fraction_per_rail)),
-          fmt::format("threshold.nominal={}", rate(policy.nominal)),
-          fmt::format("findings={}", to_json(policy.findings).dump()),
+  return {fmt::format("threshold.min={}", term(policy.min)),
+          fmt::format("threshold.site_min={}", term(policy.site_min)),
+          fmt::format("threshold.min_per_rail={}", term(policy.min_per_rail)),
+          fmt::format("threshold.min_per_pair={}", term(policy.min_per_pair)),
+          hardware_term(policy),
           fmt::format("check.op={}", policy.op),
           fmt::format("check.time={}ns", policy.time.count()),
           fmt::format("check.rendezvous={}ns", policy.rendezvous.count()),
@@ -166,7 +171,7 @@ std::string measured_with(const Policy& policy) {
                   fmt::format("devices={}", fmt::join(policy.devices, ",")),
                   fmt::format("exclude={}", fmt::join(policy.exclude, ",")), fmt::format("op={}", policy.op),
                   fmt::format("group_size={}", policy.group_size), fmt::format("memory={}", policy.memory),
-                  fmt::format("slice={}ns", policy.slice.count())});
+                  fmt::format("slice={}ns", policy.slice.count()), hardware_term(policy)});
 }
 
 std::string agreement(const Policy& policy) {

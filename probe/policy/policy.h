@@ -180,8 +180,8 @@ struct Wish {
 /// How a node is reached: the site's exception, else its template with {node} filled in.
 [[nodiscard]] std::string address_of(const Policy& policy, const std::string& node);
 
-/// Hash of the settings that decide what is measured over what, and so whether a figure still says something
-/// (hex).
+/// Hash of the settings that decide what is measured over what and what is asked of the hardware, and so
+/// whether a pass still says something (hex).
 [[nodiscard]] std::string measured_with(const Policy& policy);
 
 /// Hash of the settings on which all nodes must agree (hex); a difference is named before anything can hang

@@ -29,7 +29,7 @@ Look::Look(system::Loop& loop, const std::string& program, const Policy& policy,
     : loop_(loop), policy_(policy), told_(std::move(told)) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    loop_.post([this] { end(fail("look at", "the hardware", "no pipe")); });
+    timer_ = loop_.at(system::now(), [this] { end(fail("look at", "the hardware", "no pipe")); });
     return;
   }
   pipe_.reset(ends[0]);
@@ -42,7 +42,7 @@ Look::Look(system::Loop& loop, const std::string& program, const Policy& policy,
   launch.start_patience = std::min(kLookStart, std::max(deadline - system::now(), Ns{0}));
   auto process = system::Process::start(launch);
   if (!process) {
-    loop_.post([this, why = process.error()] { end(tl::unexpected(why)); });
+    timer_ = loop_.at(system::now(), [this, why = process.error()] { end(tl::unexpected(why)); });
     return;
   }
   process_ = std::move(*process);

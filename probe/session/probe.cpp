@@ -35,8 +35,9 @@ constexpr Ns kClerkPatience = std::chrono::seconds(1);
 /// From this many nodes on the leader has two clerks: munge uses both cores of a small machine then.
 constexpr std::size_t kManyNodes = 32;
 /// For the look at the hardware, from the start on: 30 ms on an idle node, some hundred on one that is
-/// starting a job. A node whose kernel takes longer does without.
-constexpr Ns kLookPatience = std::chrono::milliseconds(1'500);
+/// starting a job. Of a short check an eighth: a node whose kernel takes longer does without.
+constexpr Ns kLookPatience = std::chrono::seconds(1);
+constexpr int kLookPart = 8;
 /// A key file's credential is refused when older: as munge's own default.
 constexpr Ns kKeyLifetime = std::chrono::minutes(5);
 
@@ -136,7 +137,7 @@ Driver::Driver(const std::string& program, Assignment assignment, system::Descri
       wanted_{assignment_.policy.devices, assignment_.policy.exclude},
       inventory_(topology::take_inventory(assignment_.roster.nodes[assignment_.roster.self], wanted_)),
       follower_(assignment_, inventory_, start),
-      look_until_(std::min(start + kLookPatience, assignment_.deadline)) {
+      look_until_(start + std::min(kLookPatience, (assignment_.deadline - start) / kLookPart)) {
   if (assignment_.declined.empty() && assignment_.not_measured.empty())
     look_.emplace(loop_, program, assignment_.policy, look_until_, [this](Result<Machine> machine) {
       seen_ = std::move(machine);
