@@ -8,7 +8,6 @@
 
 #include <cmath>
 #include <optional>
-#include <set>
 
 namespace netcheck {
 
@@ -120,34 +119,37 @@ std::uint64_t count_members(const Json& value) {
   return count;
 }
 
-/// Watches a JSON text being parsed: depth and repeated keys, which the parser itself lets through.
-class JsonWatch {
+/// One pass over a JSON text without building anything: its depth, and how many keys it has. Not the parser's
+/// own callback, with which a list costs the square of its length: a report of 16 MiB would keep root busy
+/// for an hour.
+class JsonScan : public nlohmann::json_sax<Json> {
  public:
-  bool operator()(int /*depth*/, Json::parse_event_t event, const Json& parsed) {
-    switch (event) {
-      case Json::parse_event_t::object_start:
-      case Json::parse_event_t::array_start:
-        keys_.emplace_back();
-        if (keys_.size() > kMaxNesting) wrong_ = "it is nested too deep";
-        break;
-      case Json::parse_event_t::object_end:
-      case Json::parse_event_t::array_end:
-        if (!keys_.empty()) keys_.pop_back();
-        break;
-      case Json::parse_event_t::key:
-        if (!keys_.empty() && !keys_.back().insert(parsed.get<std::string>()).second)
-          wrong_ = "a repeated key";
-        break;
-      case Json::parse_event_t::value:
-        break;
-    }
-    return true;
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(number_integer_t /*value*/) override { return true; }
+  bool number_unsigned(number_unsigned_t /*value*/) override { return true; }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return true; }
+  bool string(string_t& /*value*/) override { return true; }
+  bool binary(binary_t& /*value*/) override { return true; }
+  bool start_object(std::size_t /*elements*/) override { return enter(); }
+  bool key(string_t& /*value*/) override { return ++keys_ != 0; }
+  bool end_object() override { return depth_-- != 0; }
+  bool start_array(std::size_t /*elements*/) override { return enter(); }
+  bool end_array() override { return depth_-- != 0; }
+  bool parse_error(std::size_t /*at*/, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    return false;
   }
-  [[nodiscard]] const char* wrong() const { return wrong_; }
+  [[nodiscard]] bool too_deep() const { return depth_ > kMaxNesting; }
+  [[nodiscard]] std::uint64_t keys() const { return keys_; }
 
  private:
-  std::vector<std::set<std::string>> keys_;
-  const char* wrong_ = nullptr;
+  bool enter() {
+    ++depth_;
+    return !too_deep();
+  }
+  std::size_t depth_ = 0;
+  std::uint64_t keys_ = 0;
 };
 
 [[noreturn]] void malformed(std::string_view what, std::string_view key, std::string_view wrong) {
@@ -274,10 +276,13 @@ Result<Json> from_json_text(std::string_view text, std::string_view subject, std
   };
   if (text.size() > max_bytes) return refuse(fmt::format("it is larger than {} bytes", max_bytes));
   try {
-    JsonWatch watch;
-    Json value = Json::parse(text, std::ref(watch), /*allow_exceptions=*/false);
-    if (watch.wrong() != nullptr) return refuse(watch.wrong());
+    JsonScan scan;
+    const bool whole = Json::sax_parse(text, &scan);
+    if (scan.too_deep()) return refuse("it is nested too deep");
+    if (!whole) return refuse("it is no JSON");
+    Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (value.is_discarded()) return refuse("it is no JSON");
+    if (count_members(value) != scan.keys()) return refuse("a repeated key");
     return value;
   } catch (const std::exception& error) {
     return refuse(error.what());

@@ -3,7 +3,6 @@
 // (question.h): the functions here that say "in a child" are to be called there alone.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,7 +50,7 @@ void look_for_other_nodes(FolderFacts& facts, const std::string& node);
 [[nodiscard]] Result<Json> load_module_as(const std::string& account, const std::string& name,
                                           const std::string& folder);
 /// By what a check proves who is who, at this site.
-[[nodiscard]] Result<std::unique_ptr<peers::Credential>> credential_of(const Policy& policy);
+[[nodiscard]] peers::CredentialKind credential_kind(const Policy& policy);
 /// In a child: seals and opens a credential as the account. The answer: its uid, and the nanoseconds it took.
 [[nodiscard]] Result<Json> seal_and_open_as(const std::string& account, const Policy& policy);
 

@@ -197,7 +197,7 @@ Result<Json> meet(const Appointment& appointment, const Policy& policy) {
   if (auto done = become(policy.probe_user); !done) return tl::unexpected(done.error());
   system::Loop loop;
   const auto clerk = peers::forked_clerk(
-      loop, [&policy] { return credential_of(policy); }, kClerkPatience);
+      loop, [&policy] { return peers::make_credential(credential_kind(policy)); }, kClerkPatience);
   Roster roster{.run = {.cluster = appointment.cluster, .job = kNoJob},
                 .nodes = {appointment.listen ? appointment.self : appointment.peer,
                           appointment.listen ? appointment.peer : appointment.self},

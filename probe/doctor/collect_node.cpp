@@ -28,8 +28,7 @@ namespace netcheck::doctor {
 
 namespace {
 
-constexpr std::size_t kMaxFile = 1U << 20;            // as prolog/premises.cpp: an exception for every node
-constexpr Ns kKeyLifetime = std::chrono::minutes(5);  // as session/probe.cpp
+constexpr std::size_t kMaxFile = 1U << 20;  // as prolog/premises.cpp: an exception for every node
 constexpr std::size_t kMaxShell = 1'024, kMaxAccount = 256, kMaxSame = 64;
 constexpr std::uint32_t kUnprivilegedStart = 1'024;  // where the kernel has no sysctl for it (before 4.11)
 
@@ -215,14 +214,14 @@ Result<Json> load_module_as(const std::string& account, const std::string& name,
   return Json(::geteuid());
 }
 
-Result<std::unique_ptr<peers::Credential>> credential_of(const Policy& policy) {
-  if (policy.credential == "key") return peers::key_credential(policy.key_file, kKeyLifetime);
-  return peers::munge_credential(policy.munge_socket);
+peers::CredentialKind credential_kind(const Policy& policy) {
+  return {
+      .by_key = policy.credential == "key", .key_file = policy.key_file, .munge_socket = policy.munge_socket};
 }
 
 Result<Json> seal_and_open_as(const std::string& account, const Policy& policy) {
   if (auto done = become(account); !done) return tl::unexpected(done.error());
-  auto credential = credential_of(policy);
+  auto credential = peers::make_credential(credential_kind(policy));
   if (!credential) return tl::unexpected(credential.error());
   const Time began = system::now();
   const Bytes payload(32, std::byte{7});

@@ -179,6 +179,7 @@ void look_at_plugin(PluginFacts& facts, const SlurmConfig& config) {
   for (const Running& process : running_processes())
     if (process.command == "slurmd" && !process.elsewhere) slurmds.push_back(process.pid);
   facts.slurmd_runs = !slurmds.empty();
+  facts.prologs_known = !config.empty();
   for (const std::string& pattern : prologs(config))
     facts.prologs.push_back(look_at_prolog(pattern));
   facts.script = find_script(facts.prologs);

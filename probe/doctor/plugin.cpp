@@ -30,6 +30,13 @@ Findings without_line(const PluginFacts& facts) {
         "plugstack.conf",
         fmt::format("no line names {}: the Prolog script alone makes the checks, and users ask in --comment",
                     kFile))};
+  if (!facts.prologs_known)
+    return {
+        {Level::unseen, "plugstack.conf",
+         fmt::format("no line names {}: right where a Prolog script makes the checks, and whether one does "
+                     "is not known",
+                     kFile),
+         "see the line on Slurm's settings"}};
   if (!facts.computes && !facts.prologs.empty())
     return {
         {Level::warn, "plugstack.conf",
@@ -155,6 +162,11 @@ std::optional<Ns> plugin_timeout(const Plugstack& plugstack) {
 
 Findings check_plugin(const PluginFacts& facts) {
   Findings findings = check_line(facts);
+  if (facts.computes && !facts.prologs_known)
+    findings.push_back({Level::unseen, "Prolog",
+                        "not known: which scripts Slurm's Prolog= names, and whether each is here and can be "
+                        "executed",
+                        "see the line on Slurm's settings"});
   if (facts.computes) append(findings, check_prologs(facts.prologs));
   if (facts.script) append(findings, check_script(*facts.script, facts.config));
   if (netcheck_line(facts.plugstack) == nullptr) return findings;

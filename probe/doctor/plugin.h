@@ -79,7 +79,8 @@ struct PluginFacts {
   bool slurmd_runs = false;
   std::optional<bool> slurmd_has_it;   ///< mapped into slurmd; nullopt: not known
   std::string config;                  ///< that this doctor looked at
-  std::vector<PrologPattern> prologs;  ///< Slurm's Prolog=; empty: none, or not known
+  std::vector<PrologPattern> prologs;  ///< Slurm's Prolog=
+  bool prologs_known = false;          ///< Slurm's settings could be had
   std::optional<PrologScript> script;  ///< the first file that it names which calls netcheck
 };
 

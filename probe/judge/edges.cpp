@@ -34,6 +34,14 @@ double ends_running(const Sample* sender, const Sample* receiver, Ns span) {
   return part_running({*sender, *receiver}, span);
 }
 
+/// What others took of the sender's way out or of the receiver's way in, whichever is more. Of a sender the
+/// whole batch is counted, a little longer than the span of the figure.
+Rate room_at_ends(const Sample* sender, const Sample* receiver, Ns span) {
+  const std::uint64_t out = sender == nullptr ? 0 : sender->others_out;
+  const std::uint64_t in = receiver == nullptr ? 0 : receiver->others_in;
+  return room_of_others(std::max(out, in), span);
+}
+
 /// One edge by its receiver's sample.
 EdgeFigure read_edge(const Reading& reading, const Edge& edge, const Done& done, const Measure& measure,
                      const Known& known) {
@@ -53,6 +61,7 @@ EdgeFigure read_edge(const Reading& reading, const Edge& edge, const Done& done,
     if (const auto mean = mean_time(*sample)) figure.average = alg_bandwidth(reading.batch->bytes, *mean);
     figure.timed = sample->done.back();
     figure.part_running = ends_running(reading.samples[edge.from], sample, figure.timed);
+    figure.room_of_others = room_at_ends(reading.samples[edge.from], sample, figure.timed);
     return figure;
   }
   // Not done: evidence only if the receiver's fabric lived and waited until the allowance.
@@ -60,6 +69,7 @@ EdgeFigure read_edge(const Reading& reading, const Edge& edge, const Done& done,
   figure.partial = true;
   const Ns waited = std::max(measure.allowance, receiver->took);
   figure.part_running = ends_running(reading.samples[edge.from], sample, waited);
+  figure.room_of_others = room_at_ends(reading.samples[edge.from], sample, waited);
   const std::uint64_t received = sample == nullptr ? 0 : sample->received;
   if (received > 0) {
     figure.rate = over(static_cast<double>(received), waited);

@@ -26,6 +26,8 @@ struct EdgeFigure {
   Ns timed{};  ///< what the figure rests on; 0: not said. A brief one exonerates but accuses nobody
   /// Of both ends together, over the time of the figure: measure/statistics.h. 0: the way may have any rate.
   double part_running = 1;
+  /// What it might have had besides, had nobody else used the devices at its ends: measure/statistics.h.
+  Rate room_of_others;
 };
 
 /// All edges of a history's blame steps, decided: zero or no evidence.

@@ -28,6 +28,22 @@ void note_kept(const Reading& reading, const std::vector<Sample>& samples, Figur
   figures.most_kept_part = kept_part(*worst);
 }
 
+/// What others took of the way in or out, at the rank of each lane where it is most.
+void note_others(const Reading& reading, const std::vector<Sample>& samples, Figures& figures) {
+  const auto most = [&figures] {
+    const auto found = std::ranges::max_element(figures.room_of_others);
+    return found == figures.room_of_others.end() ? Rate{} : *found;
+  };
+  for (const Sample& sample : samples) {
+    const Rank rank = reading.team->ranks[sample.rank];
+    const Ns span = sample.done.empty() ? Ns::zero() : sample.done.back();
+    const Rate room = room_of_others(std::max(sample.others_in, sample.others_out), span);
+    if (room > most()) figures.most_shared = rank.node;
+    if (rank.lane < figures.room_of_others.size())
+      figures.room_of_others[rank.lane] = std::max(figures.room_of_others[rank.lane], room);
+  }
+}
+
 /// Copies of all samples of a collective, by rank; nullopt when one is not complete.
 std::optional<std::vector<Sample>> all_samples(const Reading& reading) {
   if (!reading.complete()) return std::nullopt;
@@ -80,6 +96,7 @@ std::optional<GateSize> size_of_step(const Plan& plan, const TeamIndex& teams, c
   GateSize size;
   StepRates rates{.by_group = {}, .by_lane = std::vector<double>(rails(plan), -1)};
   const auto all = readings(teams, done);
+  size.figures.room_of_others.resize(rails(plan));
   if (all.empty() || all.size() != measure_of(done)->batches.size()) return std::nullopt;
   for (const Reading& reading : all) {
     const auto samples = all_samples(reading);
@@ -88,6 +105,7 @@ std::optional<GateSize> size_of_step(const Plan& plan, const TeamIndex& teams, c
     if (!time || *time <= Ns::zero()) return std::nullopt;
     rates.add(reading, *time);
     note_kept(reading, *samples, size.figures);
+    note_others(reading, *samples, size.figures);
     if (*time >= size.operation) size.figures.noisy = worst_variation(*samples) > kNoisy;
     size.operation = std::max(size.operation, *time);
     size.timed = std::max(size.timed, *time * reading.batch->iterations);
@@ -103,11 +121,16 @@ std::optional<GateSize> size_of_step(const Plan& plan, const TeamIndex& teams, c
 
 bool surely_too_slow(const Plan& plan, const Figures& figures) {
   if (figures.part_running <= 0) return false;
-  Figures if_running = figures;
-  if_running.busbw.bits_per_second /= figures.part_running;
-  for (Rate& rate : if_running.per_rail)
+  Figures unhindered = figures;
+  unhindered.busbw.bits_per_second /= figures.part_running;
+  for (Rate& rate : unhindered.per_rail)
     rate.bits_per_second /= figures.part_running;
-  return too_slow(plan, if_running);
+  for (std::size_t lane = 0; lane < figures.room_of_others.size(); ++lane) {
+    const double room = figures.room_of_others[lane].bits_per_second;
+    unhindered.busbw.bits_per_second += room;
+    if (lane < unhindered.per_rail.size()) unhindered.per_rail[lane].bits_per_second += room;
+  }
+  return too_slow(plan, unhindered);
 }
 
 bool too_slow(const Plan& plan, const Figures& figures) {

@@ -21,12 +21,15 @@ struct Figures {
   std::uint32_t groups = 1;  ///< most groups in a partition
   bool noisy = false;
   /// Of the team whose processes ran least, all of them together: measure/statistics.h. The rates divided by
-  /// it are the rates if running (standing.h has the rule). 0: they may be any.
+  /// it, and room_of_others added to them, are the unhindered rates (standing.h has the rule). 0: they may be
+  /// any.
   double part_running = 1;
   // Of that team the one process that was kept from running most: for the reason. Its own part of the time,
   // as it is known, counted once.
   std::uint32_t most_kept = 0;  ///< its node
   double most_kept_part = 0;
+  std::vector<Rate> room_of_others;  ///< by lane, of the rank where it is most: measure/statistics.h
+  std::uint32_t most_shared = 0;     ///< the node whose device others used most
   friend bool operator==(const Figures&, const Figures&) = default;
 };
 
@@ -51,7 +54,7 @@ struct GateSize {
 /// Below what is asked of a node, or of a rail.
 [[nodiscard]] bool too_slow(const Plan& plan, const Figures& figures);
 
-/// It would be so too, had the fabric's processes run all the time (standing.h has the rule).
+/// So it would be unhindered, too (standing.h has the rule).
 [[nodiscard]] bool surely_too_slow(const Plan& plan, const Figures& figures);
 
 }  // namespace netcheck::judge

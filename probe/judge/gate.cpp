@@ -144,6 +144,13 @@ std::optional<Figures> figures_of(const Plan& plan, const History& history) {
     figures.most_kept = other.most_kept;
     figures.most_kept_part = other.most_kept_part;
   }
+  const auto most = [](const Figures& one) {
+    return one.room_of_others.empty() ? Rate{} : std::ranges::max(one.room_of_others);
+  };
+  if (most(other) > most(figures)) figures.most_shared = other.most_shared;
+  for (std::size_t lane = 0; lane < figures.room_of_others.size() && lane < other.room_of_others.size();
+       ++lane)
+    figures.room_of_others[lane] = std::max(figures.room_of_others[lane], other.room_of_others[lane]);
   figures.busbw = std::min(figures.busbw, other.busbw);
   figures.noisy = figures.noisy || other.noisy;
   return figures;

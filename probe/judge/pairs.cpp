@@ -14,7 +14,7 @@ std::optional<ShortWay> short_way(const Plan& plan, const std::vector<EdgeFigure
   if (!least || plan.nodes.empty() || rails(plan) == 0) return std::nullopt;
   const Standings standings(plan, edges, kWholeMedian);
   struct Sum {
-    double rate = 0, rate_if_running = 0;
+    double rate = 0, unhindered = 0;
     std::uint32_t rails = 0, times = UINT32_MAX;
   };
   std::map<std::pair<std::uint32_t, std::uint32_t>, Sum> ways;
@@ -22,12 +22,12 @@ std::optional<ShortWay> short_way(const Plan& plan, const std::vector<EdgeFigure
     if (!path.lasting) continue;
     Sum& way = ways[{path.from, path.to}];
     way.rate += path.best;
-    way.rate_if_running += path.best_if_running;
+    way.unhindered += path.best_unhindered;
     way.times = std::min(way.times, path.times);
     ++way.rails;
   }
   std::erase_if(ways, [&](const auto& way) {
-    return way.second.rails < standings.lanes() || way.second.rate_if_running >= least->bits_per_second;
+    return way.second.rails < standings.lanes() || way.second.unhindered >= least->bits_per_second;
   });
   const auto worst = std::ranges::min_element(ways, {}, [](const auto& way) { return way.second.rate; });
   if (worst == ways.end()) return std::nullopt;

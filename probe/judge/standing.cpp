@@ -25,10 +25,11 @@ constexpr double kDeviations = 6, kFewEdges = 30, kOwnNoise = 0.02;
 /// ms have read 1.4 times the rate. A slow edge takes long.
 constexpr Ns kTooShort = std::chrono::milliseconds(10);
 
-/// Had both ends' processes run all the time. Infinite where they ran too little to tell.
-double rate_if_running(const EdgeFigure& edge) {
+/// Had both ends' processes run all the time, and the devices carried nothing else. Infinite where the
+/// processes ran too little to tell.
+double unhindered(const EdgeFigure& edge) {
   if (edge.part_running <= 0) return std::numeric_limits<double>::infinity();
-  return edge.rate->bits_per_second / edge.part_running;
+  return edge.rate->bits_per_second / edge.part_running + edge.room_of_others.bits_per_second;
 }
 
 Direction opposite(Direction way) {
@@ -49,8 +50,8 @@ Standings::Standings(const Plan& plan, std::vector<EdgeFigure> edges, double fra
   set_words();
 }
 
-/// Without the figures that the processes at their ends excuse: those neither accuse anybody nor speak for
-/// anybody. The bar may be another one then, so that others are excused; each turn leaves fewer.
+/// Without the figures that are excused: those neither accuse anybody nor speak for anybody. The bar may be
+/// another one then, so that others are excused; each turn leaves fewer.
 void Standings::hold_against_bars(const Plan& plan, double fraction) {
   do {
     paths_.clear();
@@ -59,11 +60,11 @@ void Standings::hold_against_bars(const Plan& plan, double fraction) {
   } while (std::erase_if(edges_, [this](const EdgeFigure& edge) { return excused(edge); }) > 0);
 }
 
-/// Slow, but it would not be if the processes at its ends had run all the time.
+/// Slow, but unhindered it would not be.
 bool Standings::excused(const EdgeFigure& edge) const {
-  if (!fits(edge) || !edge.rate || edge.part_running >= 1) return false;
+  if (!fits(edge) || !edge.rate) return false;
   const Path way{.from = edge.from.node, .to = edge.to.node, .lane = edge.from.lane};
-  return slow(way, edge.rate->bits_per_second) && !slow(way, rate_if_running(edge));
+  return slow(way, edge.rate->bits_per_second) && !slow(way, unhindered(edge));
 }
 
 bool Standings::fits(const EdgeFigure& edge) const {
@@ -103,7 +104,7 @@ void Standings::merge() {
     path.lane = edge.from.lane;
     path.lasting = lasting;
     path.best = std::max(path.best, rate);
-    path.best_if_running = std::max(path.best_if_running, rate_if_running(edge));
+    path.best_unhindered = std::max(path.best_unhindered, unhindered(edge));
     ++path.times;
     path.average = std::max(path.average, edge.average.value_or(*edge.rate).bits_per_second);
     double& kind = edge.alone ? path.alone : path.together;
@@ -137,7 +138,7 @@ void Standings::set_bars(const Plan& plan, double fraction) {
 }
 
 Bar Standings::bar_for(std::size_t kind, std::uint32_t lane, double floor, double fraction) const {
-  std::vector<double> scores, if_running;
+  std::vector<double> scores, unhindered;
   std::size_t nodes = 0;
   for (std::uint32_t node = 0; node < kinds_.size(); ++node) {
     if (kinds_[node] != kind) continue;
@@ -145,13 +146,13 @@ Bar Standings::bar_for(std::size_t kind, std::uint32_t lane, double floor, doubl
     for (const Direction way : {Direction::transmit, Direction::receive})
       if (const Standing& standing = of(node, way, lane); standing.word != Word::unknown) {
         scores.push_back(standing.best);
-        if_running.push_back(standing.best_if_running);
+        unhindered.push_back(standing.best_unhindered);
       }
   }
   Bar bar;
   bar.scores = scores.size();
   bar.below_floor = static_cast<std::size_t>(
-      std::ranges::count_if(if_running, [floor](double score) { return score < floor || score <= 0; }));
+      std::ranges::count_if(unhindered, [floor](double score) { return score < floor || score <= 0; }));
   bar.median = median(scores).value_or(0);
   // Nobody of its kind to compare with: only the site can say what is slow.
   if (nodes < 2) {
@@ -209,7 +210,7 @@ void Standings::set_scores(const std::function<bool(const Path&)>& of_interest) 
     Standing& standing = standings_[slot(node, way, path.lane)];
     standing.best = std::max(standing.best, path.best);
     standing.average = std::max(standing.average, path.average);
-    standing.best_if_running = std::max(standing.best_if_running, path.best_if_running);
+    standing.best_unhindered = std::max(standing.best_unhindered, path.best_unhindered);
     standing.word = Word::slow;  // until set_words
   };
   for (const Path& path : paths_) {

@@ -7,15 +7,17 @@
 //   τ = min(max(site's floor per rail, 0.8 × median score), median score - 6 to 20 × spread of the good
 //   edges)
 //
-// Processes that did not run. One that was stopped, or waited for a processor, moves no bytes, and its
-// network is not to blame. The rule, here and wherever the judge holds a rate against a bar: what counts
-// against anybody is the rate if they had run, the rate divided by part_running (measure/statistics.h says
-// what that is). An edge that is slow, and would not be if both its ends had run, is excused: left out, it
-// accuses nobody and speaks for nobody. A gate that is below what is asked and would not be so is excused as
-// well (verdict.cpp): nobody fails by it, and the line names whose process was kept most. The ways under
-// min_per_pair (pairs.cpp), the floor of a rail (Bar::below_floor) and what a culprit can carry (verdict.cpp)
-// go by the rate if running, too. Where a process cannot be said to have run at all, no bytes are no evidence
-// (edges.cpp). Why, and what was measured: docs/measurement.md, "Kept from running".
+// What is nobody's fault. A process that was stopped, or waited for a processor, moves no bytes; a device
+// that carries somebody else's bytes has less room for the check's. The network is not to blame for either.
+// The rule, here and wherever the judge holds a rate against a bar: what counts against anybody is the
+// unhindered rate, the rate divided by part_running and room_of_others added to it (measure/statistics.h says
+// what those are). An edge that is slow, and unhindered would not be, is excused: left out, it accuses nobody
+// and speaks for nobody. A gate that is below what is asked and unhindered would not be so is excused as well
+// (verdict.cpp): nobody fails by it, and the line names whose process was kept most, or whose device others
+// used most. The ways under min_per_pair (pairs.cpp), the floor of a rail (Bar::below_floor) and what a
+// culprit can carry (verdict.cpp) go by the unhindered rate, too. Where a process cannot be said to have run
+// at all, no bytes are no evidence (edges.cpp). Why, and what was measured: docs/measurement.md, "Kept from
+// running" and "Other traffic".
 #pragma once
 
 #include <cstdint>
@@ -30,7 +32,7 @@ namespace netcheck::judge {
 /// Of the median score: below it an edge is slow (docs/measurement.md).
 inline constexpr double kBlameFraction = 0.8;
 /// Where the question is what a way can carry, not whether it is slow: whatever falls short of the median at
-/// all, and is brief or would not do so if running, is left out.
+/// all, and is brief or would not do so unhindered, is left out.
 inline constexpr double kWholeMedian = 1.0;
 /// A lone edge is slow when it is below this part of the median, and of what exonerates its nodes.
 inline constexpr double kVerySlow = 0.4;
@@ -41,7 +43,7 @@ struct Path {
   std::uint16_t lane = 0;
   double best = 0;             ///< of all its measurements; of those that lasted, where there are any
   double average = 0;          ///< the same of all bytes over all the time: what is told
-  double best_if_running = 0;  ///< the same, had the processes at its ends run all the time
+  double best_unhindered = 0;  ///< the same of the unhindered rates
   double together = -1;        ///< best while others ran; -1: never
   std::uint32_t times = 0;     ///< how many measurements those are
   bool lasting = false;        ///< some figure rests on more than a moment: it may accuse
@@ -59,7 +61,7 @@ struct Standing {
   Word word = Word::unknown;
   double best = 0;             ///< of its paths; bits/s
   double average = 0;          ///< best of its paths' averages: what is told
-  double best_if_running = 0;  ///< best of its paths'
+  double best_unhindered = 0;  ///< best of its paths'
 };
 
 /// What an edge of one class of hardware on one rail is held against. bits/s.
@@ -67,7 +69,7 @@ struct Bar {
   double median = 0;     ///< of the scores
   double threshold = 0;  ///< τ; 0: nothing to compare with, only a dead path is slow
   std::size_t scores = 0;
-  std::size_t below_floor = 0;  ///< of them, below the site's floor even if running, or dead
+  std::size_t below_floor = 0;  ///< of them, below the site's floor even unhindered, or dead
 };
 
 class Standings {

@@ -81,7 +81,7 @@ std::optional<Rate> capacity(const Evidence& evidence, const Culprit& culprit) {
     for (std::uint32_t lane = 0; lane < standings.lanes(); ++lane) {
       const Standing& standing = standings.of(culprit.node, way, lane);
       if (standing.word == Word::unknown) return std::nullopt;
-      sum += standing.best_if_running;
+      sum += standing.best_unhindered;
     }
     if (!least || sum < least->bits_per_second) least = Rate{sum};
   }
@@ -89,7 +89,7 @@ std::optional<Rate> capacity(const Evidence& evidence, const Culprit& culprit) {
 }
 
 /// Whatever the gate came to, and also where it came to nothing, it could not have passed: a culprit carries
-/// less than is asked, at its best and if running. So a slow node fails the check also where the gate is
+/// less than is asked, at its best and unhindered. So a slow node fails the check also where the gate is
 /// excused. A process that was kept elsewhere excuses the figure of all, and not a node that was slow with
 /// others.
 bool below_by_capacity(const Evidence& evidence) {
@@ -114,7 +114,7 @@ bool gate_below(const Evidence& evidence) {
          settled(evidence.plan, evidence.gate);
 }
 
-/// It would not be, had the fabric's processes run all the time. (Edges are excused in standing.cpp.)
+/// Unhindered it would not be. (Edges are excused in standing.cpp.)
 bool gate_excused(const Evidence& evidence) {
   return gate_below(evidence) && !surely_too_slow(evidence.plan, *evidence.figures);
 }
@@ -254,8 +254,23 @@ Inconclusive stalled_gate(const Evidence& evidence) {
   return inconclusive(evidence, Phase::gate, "the gate did not end");
 }
 
-Inconclusive kept_from_running(const Evidence& evidence) {
+Inconclusive shared_with_others(const Evidence& evidence) {
   const Figures& figures = *evidence.figures;
+  return inconclusive(
+      evidence, Phase::gate,
+      fmt::format("below the threshold, but {}'s devices carried other traffic at the same time",
+                  node_name(evidence.plan, figures.most_shared)));
+}
+
+/// Whose process was kept most, or whose device others used most: what explains more.
+Inconclusive hindered(const Evidence& evidence) {
+  const Figures& figures = *evidence.figures;
+  const double rate = figures.busbw.bits_per_second;
+  double shared = 0;
+  for (const Rate& room : figures.room_of_others)
+    shared += room.bits_per_second;
+  if (figures.part_running > 0 && shared > rate / figures.part_running - rate)
+    return shared_with_others(evidence);
   return inconclusive(
       evidence, Phase::gate,
       fmt::format("below the threshold, but {}'s process was kept from running for {:.0f}% of the time",
@@ -322,7 +337,7 @@ Verdict decide(const Plan& plan, const History& history) {
     return inconclusive(evidence, Phase::open, "no node has a rail that all nodes have");
   if (evidence.gate.state == GateState::stalled) return stalled_gate(evidence);
   if (passed(evidence)) return pass(evidence);
-  if (gate_excused(evidence)) return kept_from_running(evidence);
+  if (gate_excused(evidence)) return hindered(evidence);
   if (gate_below(evidence)) return below_once(evidence);
   const Phase last = history.done.empty() ? Phase::start : phase_of(history.done.back());
   if (evidence.gate.state == GateState::broken)

@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "contract/wire.h"
 #include "judge/line.h"
@@ -44,13 +43,16 @@ Result<Json> read_json(const std::string& path) {
     return fail("read the record", path, "it is no regular file");  // a pipe would be waited for
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail("read the record", path, "it cannot be opened", "records are root's: try sudo");
+  // Of a file that is too large as much as shows it: from_json_text then says so.
+  constexpr std::size_t kMost = 2 * session::kReportMaxBytes, kChunk = 1u << 16;
   std::string text;
-  // One byte more than fits: from_json_text then says that it is too large.
-  text.reserve(1u << 16);
-  for (std::istreambuf_iterator<char> at(file), end; at != end && text.size() <= 2 * session::kReportMaxBytes;
-       ++at)
-    text.push_back(*at);
-  return from_json_text(text, path, 2 * session::kReportMaxBytes);
+  while (file && text.size() <= kMost) {
+    const std::size_t had = text.size();
+    text.resize(had + kChunk);
+    file.read(text.data() + had, kChunk);
+    text.resize(had + static_cast<std::size_t>(file.gcount()));
+  }
+  return from_json_text(text, path, kMost);
 }
 
 // Of a record that somebody may have written by hand.

@@ -19,7 +19,8 @@ namespace {
 constexpr std::uint32_t kMaxRanks = 65'536;
 constexpr std::uint32_t kMaxIterations = 4'096;
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 40U;
-constexpr std::size_t kMaxAlgorithm = 32;  // the longest name in use is "doubling"
+constexpr std::uint64_t kMaxOthers = std::uint64_t{1} << 50U;  // 1.6 Tb/s for more than an hour
+constexpr std::size_t kMaxAlgorithm = 32;                      // the longest name in use is "doubling"
 
 constexpr std::array kOps = {
     std::pair{Op::all_reduce, std::string_view("all_reduce")},
@@ -163,7 +164,9 @@ Json to_json(const Sample& sample) {
           {"done", std::move(done)},
           {"received", sample.received},
           {"wrong", sample.wrong},
-          {"kept", sample.kept.count()}};
+          {"kept", sample.kept.count()},
+          {"others_in", sample.others_in},
+          {"others_out", sample.others_out}};
 }
 
 Team team_from_json(const Json& value) {
@@ -210,6 +213,8 @@ Sample sample_from_json(const Json& value) {
   sample.received = fields.count("received", kMaxBytes * 2 * kMaxIterations);  // warm-up and timed
   sample.wrong = fields.count("wrong", kMaxBytes);
   sample.kept = fields.duration("kept");
+  sample.others_in = fields.count("others_in", kMaxOthers);
+  sample.others_out = fields.count("others_out", kMaxOthers);
   return sample;
 }
 

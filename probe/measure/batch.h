@@ -75,6 +75,9 @@ struct Sample {
   /// the batch began where it did not end, and for a transfer's sender. Such a time may exonerate, and
   /// accuses nobody.
   Ns kept{};
+  /// Bytes that others moved into and out of this rank's device in the meantime: of other processes, users
+  /// and nodes, as far as the device tells. The way had room for them.
+  std::uint64_t others_in = 0, others_out = 0;
   friend bool operator==(const Sample&, const Sample&) = default;
 };
 

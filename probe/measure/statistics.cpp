@@ -118,6 +118,11 @@ double part_running(const std::vector<Sample>& samples, Ns span) {
   return part;
 }
 
+Rate room_of_others(std::uint64_t bytes, Ns span) {
+  if (span <= Ns::zero()) return {};
+  return {kCountsFor * rate_of(static_cast<double>(bytes), span).bits_per_second};
+}
+
 Result<Spread> spread_of(const Sample& sample) {
   const std::vector<double> values = differences(sample);
   if (values.empty()) return no_samples(sample);

@@ -42,6 +42,11 @@ namespace netcheck {
 /// zero, each sample's own. A kept process with a span of zero leaves 0.
 [[nodiscard]] double part_running(const std::vector<Sample>& samples, Ns span = Ns::zero());
 
+/// What a way that carried so many bytes for others in `span` would have carried for the check instead: twice
+/// as much, since a protocol that gives way gets less than the others leave (docs/measurement.md). 0 where
+/// the span is zero.
+[[nodiscard]] Rate room_of_others(std::uint64_t bytes, Ns span);
+
 struct Spread {
   Ns median{}, p5{}, p95{};
   double variation = 0;  ///< standard deviation / mean of the differences

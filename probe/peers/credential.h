@@ -33,4 +33,12 @@ class Credential {
 /// `lifetime` or from the future.
 [[nodiscard]] Result<std::unique_ptr<Credential>> key_credential(const std::string& key_file, Ns lifetime);
 
+/// By what a site's checks prove who is who.
+struct CredentialKind {
+  bool by_key = false;       ///< a key file; else munge
+  std::string key_file;      ///< of the one
+  std::string munge_socket;  ///< of the other
+};
+[[nodiscard]] Result<std::unique_ptr<Credential>> make_credential(const CredentialKind& kind);
+
 }  // namespace netcheck::peers

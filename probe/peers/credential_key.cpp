@@ -21,7 +21,8 @@ namespace netcheck::peers {
 namespace {
 
 using Key = std::array<unsigned char, crypto_secretbox_KEYBYTES>;
-constexpr std::size_t kStamp = 8;  // bytes of the time: nanoseconds since 1970, little-endian
+constexpr Ns kLifetime = std::chrono::minutes(5);  // in a check: as munge's own default
+constexpr std::size_t kStamp = 8;                  // bytes of the time: nanoseconds since 1970, little-endian
 constexpr std::size_t kHexKey = std::size_t{2} * crypto_secretbox_KEYBYTES;
 
 std::int64_t wall_clock() {
@@ -144,6 +145,11 @@ Result<std::unique_ptr<Credential>> key_credential(const std::string& key_file, 
   std::unique_ptr<Credential> credential = std::make_unique<KeyFile>(*key, lifetime);
   sodium_memzero(key->data(), key->size());
   return credential;
+}
+
+Result<std::unique_ptr<Credential>> make_credential(const CredentialKind& kind) {
+  if (kind.by_key) return key_credential(kind.key_file, kLifetime);
+  return munge_credential(kind.munge_socket);
 }
 
 }  // namespace netcheck::peers

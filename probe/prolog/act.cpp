@@ -42,12 +42,11 @@ class Act {
     own_ = read_own_history(job_.admin_comment);
     ask();
     decide();
+    if (acts()) heed_switch();
     if (!announce()) return std::move(acted_);
-    if (plan_.acts() && !found_.policy.dry_run) {
-      if (!may_go_on()) return std::move(acted_);
-      drain();
-      carry_out();
-    }
+    if (acts() && !count_again()) return std::move(acted_);
+    drain();
+    carry_out();
     say_brakes();
     acted_.action = plan_.action;
     if (found_.policy.dry_run) acted_.action = Action::annotate;
@@ -104,22 +103,38 @@ class Act {
     return false;
   }
 
+  [[nodiscard]] bool acts() const { return plan_.acts() && !found_.policy.dry_run; }
+
   // After the announcement: whoever counts now counts us, so that of many that act at once none overlooks all
   // the others. Too many is then too few rather than one too many.
-  bool may_go_on() {
-    if (plan_.counts && (found_.policy.max_actions_per_hour > 0 || !plan_.drain.empty())) {
-      count_deeds();
-      decide();
-    }
-    if (any_exists(found_.kill_switches)) {
-      plan_ = {};
-      plan_.brakes = " brake=disabled";
-      plan_.tail = " action=annotate" + plan_.brakes;
-      if (own_.requeues > 0) plan_.tail += fmt::format(" requeues={}", own_.requeues);
-      acted_.line = found_.line + plan_.tail;
-    }
+  bool count_again() {
+    if (!plan_.counts || (found_.policy.max_actions_per_hour == 0 && plan_.drain.empty())) return true;
+    count_deeds();
+    decide();
     return announce();
   }
+
+  // Asked for right before each action, and never within one: none begins once the switch is there, and what
+  // has begun ends whole. True: there it is, and the plan holds only what has been done.
+  bool heed_switch() {
+    if (!any_exists(found_.kill_switches)) return false;
+    plan_.action = Action::annotate;
+    plan_.drain.clear();
+    plan_.brakes = " brake=disabled";
+    plan_.tail = " action=annotate" + plan_.brakes;
+    if (!drained_.empty()) plan_.tail += " drain=" + folded(drained_);
+    if (own_.requeues > 0) plan_.tail += fmt::format(" requeues={}", own_.requeues);
+    if (!drained_.empty()) plan_.tail += fmt::format(" acted={}", now_);
+    if (!own_.previous.empty()) plan_.tail += " prev=" + own_.previous;
+    acted_.line = found_.line + plan_.tail;
+    return true;
+  }
+  bool stopped() {
+    if (!heed_switch()) return false;
+    announce();
+    return true;
+  }
+
   void count_deeds() {
     const auto live = call("squeue", {"--noheader", "--all", "--states=all", "--Format=" + deeds_format()});
     const auto ended = call("sacct", {"--allusers", "--duplicates", "--allocations", "--noheader",
@@ -135,7 +150,8 @@ class Act {
   }
 
   void drain() {
-    if (plan_.drain.empty()) return;
+    if (!acts() || plan_.drain.empty() || stopped()) return;
+    drained_ = plan_.drain;
     const auto done = call("scontrol", {"update", "NodeName=" + folded(plan_.drain), "State=DRAIN",
                                         "Reason=" + plan_.drain_reason});
     acted_.said.push_back(done ? fmt::format("action=drain nodes={} job={} reason=\"{}\"",
@@ -145,6 +161,7 @@ class Act {
   }
 
   void carry_out() {
+    if (!acts() || plan_.action == Action::annotate || stopped()) return;
     auto done = do_it();
     // Slurm would not, for a reason that no column shows: the site's fallback, once.
     const bool refused = !done && done.error().attempted == "call" && !has_ended(done.error());
@@ -153,7 +170,7 @@ class Act {
       unknown(done.error());
       decide();
       plan_.drain.clear();
-      if (!announce()) return;
+      if (!announce() || plan_.action == Action::annotate || stopped()) return;
       done = do_it();
     }
     if (!done) {
@@ -162,7 +179,6 @@ class Act {
           fmt::format("job {}: {} failed: {}", job_.target, name(plan_.action), acted_.result));
       return;
     }
-    if (plan_.action == Action::annotate) return;
     acted_.said.push_back(fmt::format("action={} job={} nodes={} line=\"{}\"", name(plan_.action),
                                       job_.target, fold_node_list(found_.finding.nodes), acted_.line));
   }
@@ -235,6 +251,7 @@ class Act {
   OwnHistory own_;
   ClusterFacts cluster_;
   ActionPlan plan_;
+  std::vector<std::string> drained_;
   Acted acted_;
 };
 

@@ -10,6 +10,7 @@
 #include "contract/job.h"
 #include "contract/overloaded.h"
 #include "judge/line.h"
+#include "policy/settings.h"
 
 namespace netcheck::prolog {
 namespace {
@@ -90,7 +91,7 @@ class Decision {
     plan_.wanted = wanted();
     choose();
     choose_drain();
-    plan_.counts = plan_.acts() && (finding_.site_fails || finding_.kind == Finding::Kind::broken_off);
+    plan_.counts = !plan_.drain.empty() || (plan_.action != Action::annotate && sites_action());
     if (plan_.counts && !policy_.dry_run) hold_the_rate();
     if (plan_.action == Action::requeue) ++plan_.requeues;
     say();
@@ -103,6 +104,14 @@ class Decision {
     const bool again =
         finding_.kind == Finding::Kind::broken_off && policy_.on_inconclusive == OnInconclusive::requeue_once;
     return again ? Action::requeue : Action::annotate;
+  }
+
+  // What is done to the job is the site's doing. A user's wish for his own job (a threshold, an operation, an
+  // action) is not held back by the site's rate, and takes nothing of it from others.
+  [[nodiscard]] bool sites_action() const {
+    if (finding_.kind == Finding::Kind::broken_off) return finding_.sites_check;
+    const auto source = policy_.sources.find("action.action");
+    return finding_.site_fails && (source == policy_.sources.end() || source->second != policy::kRequested);
   }
 
   void choose() {
@@ -158,6 +167,7 @@ class Decision {
     if (!cluster_.placement) return "placement-unknown";
     if (cluster_.placement->reserved) return "reservation";
     if (standing.contiguous) return "contiguous";
+    if (standing.constrained_together) return "constraint";
     for (const std::string& culprit : finding_.culprits)
       if (contains(cluster_.placement->required, culprit)) return "nodelist-has-" + culprit;
     if (!cluster_.nodes) return "nodes-unknown";
@@ -238,10 +248,12 @@ class Decision {
     if (cluster_.deeds && *cluster_.deeds >= policy_.max_actions_per_hour)
       why = fmt::format("max_actions_per_hour={}", policy_.max_actions_per_hour);
     if (why.empty()) return;
+    plan_.counts = false;
+    plan_.drain.clear();
+    if (plan_.action != Action::annotate && !sites_action()) return drain_brake(why);
     plan_.action = Action::annotate;
     plan_.exclude.clear();
-    plan_.start_early = plan_.counts = false;
-    plan_.drain.clear();
+    plan_.start_early = false;
     brakes_ = why;
   }
 
@@ -328,6 +340,7 @@ Finding finding_of(const judge::Verdict& verdict, const std::optional<judge::Ver
                         }},
              verdict);
   const auto* site_fail = site ? std::get_if<judge::Fail>(&*site) : nullptr;
+  finding.sites_check = site.has_value();
   if (finding.kind != Finding::Kind::fail || site_fail == nullptr) return finding;
   finding.site_fails = true;
   finding.noisy = site_fail->figures && site_fail->figures->noisy;

@@ -25,6 +25,7 @@ struct Finding {
   std::vector<std::string> nodes;     ///< the job's
   std::vector<std::string> culprits;  ///< nodes to keep away from: by name, each once; never a link's ends
   std::string no_culprit;             ///< why there is none: "two-nodes", "fabric-wide", "link", "no-culprit"
+  bool sites_check = false;  ///< made with the site's operation, not with one that the user asked for
   /// The same samples fail on the site's thresholds, with the site's operation: only then may a node be
   /// drained, and only then does the action count for the cluster. Else it is the user's own wish for his own
   /// job.

@@ -33,6 +33,7 @@ constexpr auto kCallPatience = std::chrono::seconds(5);
 constexpr unsigned kKeptBack = 2;  // calls: to look again and to put back what was changed
 constexpr const char* kSlurmsWait = "StartTime=now+120";  // seconds: what is left of it, and what has passed
 constexpr std::size_t kStateColumn = 128;
+constexpr const char* kSwitchedOff = "switched off";
 
 // Slurm's own wait is two minutes; a job that is not pending by half of that is left to it.
 constexpr std::chrono::seconds kHelperPatience{60}, kHelperOverrun{10};
@@ -108,47 +109,64 @@ Nodes nodes_state(std::string_view text, const std::vector<std::string>& names) 
 
 namespace {
 
+std::string eligible_format() {
+  return fmt::format(",EligibleTime:{}", kColumn);
+}
+
 class Helper {
  public:
   Helper(const EarlyStart& early, Controller controller, Time deadline)
       : early_(early), controller_(std::move(controller)), deadline_(deadline) {}
 
   std::string run() {
-    Ns pause = kPause;
-    while (system::now() + pause < deadline_ && controller_.left() > kKeptBack) {
-      std::this_thread::sleep_for(pause);
-      if (any_exists(early_.kill_switches)) return "switched off";
-      pause = kPause;
+    while (system::now() + pause_ < deadline_ && controller_.left() > kKeptBack) {
+      std::this_thread::sleep_for(pause_);
+      pause_ = kPause;
       if (!look()) continue;  // a busy controller
-      switch (next_call(early_, standing_, progress_)) {
-        case NextCall::wait:
-          continue;
-        case NextCall::stop:
-          return progress_ == Progress::let_go ? "started early" : "left alone";
-        case NextCall::put_back:
-          return update({kSlurmsWait}, "no room to start at once: Slurm's wait is put back");
-        case NextCall::restore:
-          return update({"ExcNodeList=" + early_.user_list, kSlurmsWait}, "exclusions restored");
-        case NextCall::look_at_nodes:
-          break;
-      }
-      const Nodes nodes = look_at_nodes();
-      if (nodes == Nodes::taken) return "its nodes are taken: Slurm's wait stays";
-      if (nodes == Nodes::completing) {
-        progress_ = Progress::waiting;
-      } else if (progress_ == Progress::waiting) {
-        progress_ = Progress::idle_once;
-        pause = kQuiet;
-      } else {
-        if (std::string wrong = update({"StartTime=now"}, ""); !wrong.empty()) return wrong;
-        progress_ = Progress::let_go;
-        pause = kPatienceToStart;
-      }
+      if (auto over = next()) return *over;
     }
     return put_back_at_end();
   }
 
  private:
+  // nullopt: it goes on. The kill switch ends it before it begins anything, and keeps it from nothing that
+  // ends what has begun.
+  std::optional<std::string> next() {
+    const NextCall call = next_call(early_, standing_, progress_);
+    if (call == NextCall::put_back)
+      return update({kSlurmsWait}, "no room to start at once: Slurm's wait is put back");
+    if (call == NextCall::restore)
+      return update({"ExcNodeList=" + early_.user_list, kSlurmsWait}, "exclusions restored");
+    if (call == NextCall::stop || others_time())
+      return progress_ == Progress::let_go ? "started early" : "left alone";
+    if (progress_ == Progress::let_go) return std::nullopt;
+    if (any_exists(early_.kill_switches)) return kSwitchedOff;
+    return call == NextCall::wait ? std::nullopt : go_on();
+  }
+
+  std::optional<std::string> go_on() {
+    const Nodes nodes = look_at_nodes();
+    if (nodes == Nodes::taken) return "its nodes are taken: Slurm's wait stays";
+    if (nodes == Nodes::completing) {
+      progress_ = Progress::waiting;
+    } else if (progress_ == Progress::waiting) {
+      progress_ = Progress::idle_once;
+      pause_ = kQuiet;
+    } else {
+      if (any_exists(early_.kill_switches)) return kSwitchedOff;
+      if (std::string wrong = update({"StartTime=now"}, ""); !wrong.empty()) return wrong;
+      progress_ = Progress::let_go;
+      pause_ = kPatienceToStart;
+    }
+    return std::nullopt;
+  }
+
+  // Somebody has said since when it is to start.
+  bool others_time() {
+    if (standing_->reason != "BeginTime" || progress_ == Progress::let_go) return false;
+    if (eligible_.empty()) eligible_ = eligible_now_;
+    return eligible_ != eligible_now_;
+  }
   std::string put_back_at_end() {
     if (progress_ != Progress::let_go) return "not pending in time: Slurm's wait stays";
     return update({kSlurmsWait}, "not seen to start: Slurm's wait is put back");
@@ -159,11 +177,14 @@ class Helper {
   }
   bool look() {
     const auto answer = call("squeue", {"--noheader", "--jobs=" + std::to_string(early_.run.job),
-                                        "--Format=" + standing_format()});
+                                        "--Format=" + standing_format() + eligible_format()});
     if (!answer && !has_ended(answer.error())) return false;
     standing_.reset();
     if (!answer) return true;
     if (auto read = read_standing(*answer, early_.run.job)) standing_ = std::move(*read);
+    for (const std::string_view line : split(*answer, "\n"))
+      if (number(trimmed(line.substr(0, kColumn))) == early_.run.job)
+        eligible_now_ = trimmed(line.substr(std::min(kStandingBytes, line.size())));
     return true;
   }
   Nodes look_at_nodes() {
@@ -183,6 +204,8 @@ class Helper {
   Time deadline_;
   std::optional<Standing> standing_;
   Progress progress_ = Progress::waiting;
+  Ns pause_ = kPause;
+  std::string eligible_, eligible_now_;  // from when on it may start, as first seen pending, and now
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ struct EarlyStart {
   std::string target;                      ///< as scontrol takes it
   std::string user_list;                   ///< the user's own exclusions, to be restored; may be empty
   std::vector<std::string> may_return;     ///< nodes of the refused run that are not excluded
-  std::vector<std::string> kill_switches;  ///< paths: once one is there, the helper ends
+  std::vector<std::string> kill_switches;  ///< paths: once one is there, nothing is begun
 };
 
 /// Whether one of these paths is there.

@@ -160,7 +160,9 @@ Result<Standing> read_standing(std::string_view text, std::uint32_t job) {
                   *requeue,
                   *contiguous,
                   asked(columns[kFeature]),
-                  asked(columns[kGres])};
+                  asked(columns[kGres]),
+                  columns[kFeature].find_first_of("[*") != std::string_view::npos ||
+                      columns[kFeature].size() + 1 >= kColumn};
 }
 
 std::string placement_format() {

@@ -25,8 +25,9 @@ inline constexpr std::uint64_t kMaxRecordBytes = 64u << 20;
 inline constexpr std::int64_t kSameRunSeconds = 3'600;
 /// Of the "schema" key: raised when a reader of older records would misread newer ones.
 /// 2: samples say how long their process was kept from running; a refusal has its phase.
-/// 3: plans say what there is of each node's hardware, and what the site makes of it.
-inline constexpr int kRecordSchema = 3;
+/// 3: samples say what others moved over the same device.
+/// 4: plans say what there is of each node's hardware, and what the site makes of it.
+inline constexpr int kRecordSchema = 4;
 
 struct Record {
   Job job;

@@ -38,16 +38,14 @@ constexpr std::size_t kManyNodes = 32;
 /// starting a job. Of a short check an eighth: a node whose kernel takes longer does without.
 constexpr Ns kLookPatience = std::chrono::seconds(1);
 constexpr int kLookPart = 8;
-/// A key file's credential is refused when older: as munge's own default.
-constexpr Ns kKeyLifetime = std::chrono::minutes(5);
 
 void tell(std::string_view text) {
   fmt::print(stderr, "netcheck: {}\n", printable(text));
 }
 
-Result<std::unique_ptr<peers::Credential>> credential_of(const Policy& policy) {
-  if (policy.credential == "key") return peers::key_credential(policy.key_file, kKeyLifetime);
-  return peers::munge_credential(policy.munge_socket);
+peers::CredentialKind credential_kind(const Policy& policy) {
+  return {
+      .by_key = policy.credential == "key", .key_file = policy.key_file, .munge_socket = policy.munge_socket};
 }
 
 ExitCode exit_code_of(const Report& report) {
@@ -130,7 +128,8 @@ Driver::Driver(const std::string& program, Assignment assignment, system::Descri
       termination_(termination()),
       // First: it forks, and this process is still small.
       clerk_(peers::forked_clerk(
-          loop_, [policy = assignment_.policy] { return credential_of(policy); }, kClerkPatience,
+          loop_, [kind = credential_kind(assignment_.policy)] { return peers::make_credential(kind); },
+          kClerkPatience,
           assignment_.roster.self == 0 && assignment_.roster.nodes.size() >= kManyNodes ? 2 : 1)),
       fabric_(loop_, {program, assignment_.policy.module_directory, assignment_.policy.fabric},
               [this](fabric::Event event) { queue(FollowerEvent(std::move(event))); }),

@@ -53,6 +53,32 @@ CHECK = r"netcheck (prolog|probe|look|fabric)"
 # 15 MB that a gate takes on 1 Gb/s: 0.2, 1.2, 4.7 and 9.4 MB in batches of 64 KiB, 256 KiB, 1 MiB and 2 MiB.
 AMID = (500_000, 7_500_000)
 
+# Slurm's commands of a node under a script that counts them, and does first what a test has left it in a hook.
+COMMANDS = ["scontrol", "squeue", "sinfo", "sacct", "scancel"]
+
+COUNTING = """#!/bin/sh
+line=$(echo "${0##*/} $*" | tr '\\n' ' ')
+echo "$line" >>/run/node/calls
+[ ! -e /run/node/hook ] || . /run/node/hook
+exec "/run/true/${0##*/}" "$@"
+"""
+
+# In a node's own mounts, over the commands themselves: whoever calls them, by whatever path.
+COUNT = f"""
+mkdir -p /run/true
+for name in {" ".join(COMMANDS)}; do
+  file=$(readlink -f "$(command -v $name)")
+  : >/run/true/$name
+  mount --bind "$file" /run/true/$name
+  mount --bind /run/cluster/root/counting "$file"
+done
+"""
+UNCOUNT = f"""
+for name in {" ".join(COMMANDS)}; do
+  umount "$(readlink -f "$(command -v $name)")" /run/true/$name
+done
+"""
+
 
 def run(*command, timeout=120, check=True, env=None, **kwargs):
     done = subprocess.run(
@@ -353,3 +379,44 @@ def slow(cluster):
         cluster.exec("ctl", "scontrol", "update", f"NodeName={node}", "Reason=", check=False)
         cluster.exec("ctl", "scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
     cluster.wait_idle()
+
+
+@pytest.fixture(scope="module")
+def counted(running):
+    """Gives the calls since it was last asked: a list of command lines by node; nodes that made none are left out."""
+    file = running.folder / "root/counting"
+    file.write_text(COUNTING)
+    file.chmod(0o755)
+    nodes = [*NODES, SPARE]
+    for node in nodes:
+        running.exec(node, "sh", "-ec", COUNT)
+
+    def take():
+        calls = {}
+        for node in nodes:
+            log = running.folder / f"nodes/{node}/calls"
+            if log.exists():
+                calls[node] = log.read_text().splitlines()
+                log.unlink()
+        return calls
+
+    take()
+    yield take
+    for node in nodes:
+        running.exec(node, "sh", "-c", UNCOUNT)
+
+
+@pytest.fixture
+def hook(running, counted):
+    """Puts a piece of shell before each of Slurm's commands on n1, with the command line in $line. None: it goes."""
+    file = running.folder / "nodes/n1/hook"
+
+    def put(text):
+        if text is None:
+            return file.unlink(missing_ok=True)
+        new = file.with_suffix(".new")
+        new.write_text(text)
+        return new.replace(file)
+
+    yield put
+    file.unlink(missing_ok=True)

@@ -5,58 +5,8 @@ import collections
 import os
 import re
 
-import pytest
 from actions import blamed, config, queue, runs
-from conftest import CONFIG, NODES, SPARE, until
-
-COMMANDS = ["scontrol", "squeue", "sinfo", "sacct", "scancel"]
-
-COUNTING = """#!/bin/sh
-line=$(echo "${0##*/} $*" | tr '\\n' ' ')
-echo "$line" >>/run/node/calls
-exec "/run/true/${0##*/}" "$@"
-"""
-
-# In a node's own mounts, over the commands themselves: whoever calls them, by whatever path.
-MOUNT = f"""
-mkdir -p /run/true
-for name in {" ".join(COMMANDS)}; do
-  file=$(readlink -f "$(command -v $name)")
-  : >/run/true/$name
-  mount --bind "$file" /run/true/$name
-  mount --bind /run/cluster/root/counting "$file"
-done
-"""
-UNMOUNT = f"""
-for name in {" ".join(COMMANDS)}; do
-  umount "$(readlink -f "$(command -v $name)")" /run/true/$name
-done
-"""
-
-
-@pytest.fixture(scope="module")
-def counted(running):
-    """Gives the calls since it was last asked: a list of command lines by node; nodes that made none are left out."""
-    file = running.folder / "root/counting"
-    file.write_text(COUNTING)
-    file.chmod(0o755)
-    nodes = [*NODES, SPARE]
-    for node in nodes:
-        running.exec(node, "sh", "-ec", MOUNT)
-
-    def take():
-        calls = {}
-        for node in nodes:
-            log = running.folder / f"nodes/{node}/calls"
-            if log.exists():
-                calls[node] = log.read_text().splitlines()
-                log.unlink()
-        return calls
-
-    take()
-    yield take
-    for node in nodes:
-        running.exec(node, "sh", "-c", UNMOUNT)
+from conftest import CONFIG, until
 
 
 def test_a_job_that_passes_costs_its_first_node_two_calls_or_three(cluster, counted):

@@ -1,18 +1,11 @@
 """What a requeue meets besides its brakes (test_actions.py): the user's own exclusions, a preemption, a site that requeues nothing."""
 
 import contextlib
-import re
 import time
 
 import pytest
-from actions import blamed, config, queue, reason, runs
+from actions import blamed, config, excluded, queue, reason, runs
 from conftest import until
-
-
-def excluded(cluster, job):
-    shown = cluster.exec("ctl", "scontrol", "show", "job", job.number).stdout
-    names = re.search(r"^ +ReqNodeList=\S+ ExcNodeList=(\S+)$", shown, re.MULTILINE)[1]
-    return set(cluster.exec("ctl", "scontrol", "show", "hostnames", names).stdout.split())
 
 
 def test_a_users_own_exclusions_are_kept(slow):

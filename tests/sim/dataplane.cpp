@@ -130,6 +130,8 @@ std::vector<Sample> DataPlane::samples(const Live& live, std::uint32_t node) con
       const Time until = std::min(clock_.now(), flow.stalled);
       const Ns timed = until >= flow.end ? flow.done.back() : std::max(until - flow.begin, Ns::zero());
       sample.kept = std::max(sample.kept, kept(node, timed));
+      if (!transfer || sends) sample.others_out = std::max(sample.others_out, others(node, false, timed));
+      if (receives) sample.others_in = std::max(sample.others_in, others(node, true, timed));
       if (!receives) continue;
       for (const Ns done : flow.done) {
         if (flow.begin + flow.warm + done <= until) sample.done.push_back(done);
@@ -148,6 +150,12 @@ std::vector<Sample> DataPlane::samples(const Live& live, std::uint32_t node) con
 Ns DataPlane::kept(std::uint32_t node, Ns span) const {
   const double part = (1 - scenario_.runs(node)) * dice_.real(0.9, 1);
   return Ns(static_cast<Ns::rep>(part * static_cast<double>(span.count())));
+}
+
+/// Devices tell a little less than others moved (fabric/meter.h).
+std::uint64_t DataPlane::others(std::uint32_t node, bool inward, Ns span) const {
+  const double part = scenario_.others(node, inward) * dice_.real(0.9, 1);
+  return static_cast<std::uint64_t>(part * scenario_.rate / 8 * std::chrono::duration<double>(span).count());
 }
 
 void DataPlane::leave(Live& live, std::uint32_t node) {

@@ -55,6 +55,7 @@ class DataPlane {
   [[nodiscard]] double seconds(const Live& live, const Flow& flow) const;
   [[nodiscard]] std::vector<Sample> samples(const Live& live, std::uint32_t node) const;
   [[nodiscard]] Ns kept(std::uint32_t node, Ns span) const;
+  [[nodiscard]] std::uint64_t others(std::uint32_t node, bool inward, Ns span) const;
 
   Clock& clock_;
   const Scenario& scenario_;

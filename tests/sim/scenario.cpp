@@ -15,10 +15,10 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(kLastKind) + 1> kNames = {
-    "none",      "late",         "absent",      "crash",       "freeze",    "hiccup",   "starved",
-    "cut_data",  "cut_all",      "hang_open",   "hang_invite", "hang_join", "hang_run", "die_open",
-    "die_join",  "die_run",      "refuse_open", "refuse_join", "slow_node", "slow_tx",  "slow_rx",
-    "slow_rail", "slow_rail_tx", "slow_link",   "two_slow",    "unlike"};
+    "none",     "late",      "absent",       "crash",       "freeze",      "hiccup",    "starved",
+    "crowded",  "cut_data",  "cut_all",      "hang_open",   "hang_invite", "hang_join", "hang_run",
+    "die_open", "die_join",  "die_run",      "refuse_open", "refuse_join", "slow_node", "slow_tx",
+    "slow_rx",  "slow_rail", "slow_rail_tx", "slow_link",   "two_slow",    "unlike"};
 
 /// What a site asks for: a fraction of the nominal rate over all rails.
 constexpr double kAsked = 0.8;
@@ -26,6 +26,12 @@ constexpr double kAsked = 0.8;
 /// One rail of R at factor f leaves (R − 1 + f) / R of a node: below kAsked − 0.05 for f below this.
 double slowest_rail_that_shows(std::uint16_t rails) {
   return 1 - rails * (1 - kAsked + 0.05);
+}
+
+/// What a protocol that gives way has of a rail of which others take a part: half of what they leave where
+/// they take half.
+double left_beside(double taken) {
+  return (1 - taken) * (1 - taken);
 }
 
 void draw_fault(Scenario& scenario, Dice& dice) {
@@ -46,6 +52,10 @@ void draw_fault(Scenario& scenario, Dice& dice) {
       break;
     case Kind::starved:
       fault.factor = dice.real(0.02, 0.95);
+      break;
+    case Kind::crowded:
+      fault.factor = dice.real(0.05, 0.98);
+      fault.inward = dice.chance(0.5);
       break;
     case Kind::hang_run:
     case Kind::die_run:
@@ -142,7 +152,13 @@ double Scenario::path(Rank from, Rank to) const {
     default:
       break;
   }
-  return (slow ? rate * fault.factor : rate) * runs(from.node) * runs(to.node);
+  const double taken = std::max(others(from.node, false), others(to.node, true));
+  return (slow ? rate * fault.factor : rate) * runs(from.node) * runs(to.node) * left_beside(taken);
+}
+
+double Scenario::others(std::uint32_t node, bool inward) const {
+  const bool here = fault.kind == Kind::crowded && fault.node == node && fault.inward == inward;
+  return here ? fault.factor : 0;
 }
 
 double Scenario::runs(std::uint32_t node) const {
@@ -158,7 +174,10 @@ std::string Scenario::describe() const {
       fault.kind == Kind::slow_link || fault.kind == Kind::two_slow ? fmt::format(" and n{}", fault.other + 1)
                                                                     : "",
       fault.factor, format_duration(fault.at), fault.call, format_duration(fault.lasts),
-      fault.halts ? ", data too" : "", strangers ? ", strangers" : "", wire ? ", over the wire" : "");
+      fault.halts    ? ", data too"
+      : fault.inward ? ", inward"
+                     : "",
+      strangers ? ", strangers" : "", wire ? ", over the wire" : "");
 }
 
 }  // namespace netcheck::sim

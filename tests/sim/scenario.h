@@ -23,6 +23,7 @@ enum class Kind : std::uint8_t {
   freeze,     ///< the probe is stopped at a time, for good
   hiccup,     ///< the probe is stopped for a while; see Fault::halts
   starved,    ///< its fabric process runs part of the time only
+  crowded,    ///< others use part of its rails, in or out; see Fault::inward
   cut_data,   ///< no data in or out from a time on; the control channel lives
   cut_all,    ///< neither data nor control
   hang_open,  ///< the fabric process hangs in open, …
@@ -51,11 +52,12 @@ struct Fault {
   std::uint32_t node = 0;
   std::uint32_t other = 0;  ///< slow_link: node → other; two_slow: the second node
   std::uint16_t lane = 0;   ///< slow_rail
-  double factor = 1;        ///< slow: what is left of the rate; starved: of the time
-  Ns at{};                  ///< since the leader's start
-  Ns lasts{};               ///< hiccup
-  bool halts = false;       ///< hiccup: the whole node stood still, its data too
-  std::uint32_t call = 1;   ///< hang, die, refuse: the how-manieth call of its kind
+  double factor = 1;    ///< slow: what is left of the rate; starved: of the time; crowded: what others take
+  Ns at{};              ///< since the leader's start
+  Ns lasts{};           ///< hiccup
+  bool halts = false;   ///< hiccup: the whole node stood still, its data too
+  bool inward = false;  ///< crowded: what comes in, not what goes out
+  std::uint32_t call = 1;  ///< hang, die, refuse: the how-manieth call of its kind
 };
 
 struct Scenario {
@@ -78,6 +80,8 @@ struct Scenario {
   [[nodiscard]] bool slow_fault() const;
   /// Part of the time that a process of this node runs.
   [[nodiscard]] double runs(std::uint32_t node) const;
+  /// Part of a rail of this node that others use, in or out.
+  [[nodiscard]] double others(std::uint32_t node, bool inward) const;
   /// bits/s that a path can carry, faults included.
   [[nodiscard]] double path(Rank from, Rank to) const;
   /// The fault in words, for a failing seed.

@@ -1,5 +1,6 @@
 // Strict reading. CBOR bytes are written by hand after RFC 8949.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <initializer_list>
 
@@ -179,6 +180,29 @@ TEST(Inventory, SurvivesTheWire) {
   EXPECT_EQ(back->nics[1].why_not, "loopback");
   EXPECT_FALSE(back->nics[1].speed);
   EXPECT_FALSE(back->nics[1].numa);
+}
+
+// A report may have 16 MiB, and who reads it is root: a hundred bytes for each bracket would be 1.6 GB.
+TEST(JsonText, OfBracketsAloneCostsNoMemory) {
+  const std::string brackets(16u << 20, '[');
+  const auto most = [] {
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    return used.ru_maxrss;  // KiB
+  };
+  const long before = most();
+  EXPECT_FALSE(from_json_text(brackets, "f", brackets.size()));
+  EXPECT_LT(most() - before, 100 * 1024);
+}
+
+// The parser's own callback takes the square of it: of this 25 s, of a report's 16 MiB an hour and a half.
+TEST(JsonText, OfManyObjectsTakesNoLongerThanItIsLong) {
+  std::string objects = "[{}";
+  while (objects.size() < (1u << 20))
+    objects += ",{}";
+  const auto list = from_json_text(objects + "]", "f", 2u << 20);
+  ASSERT_TRUE(list);
+  EXPECT_EQ(list->size(), objects.size() / 3);
 }
 
 }  // namespace

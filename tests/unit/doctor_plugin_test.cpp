@@ -110,6 +110,7 @@ PluginFacts well() {
   facts.computes = facts.slurmd_runs = true;
   facts.slurmd_has_it = true;
   facts.config = "/etc/netcheck/netcheck.toml";
+  facts.prologs_known = true;
   return facts;
 }
 
@@ -211,8 +212,8 @@ TEST(DoctorPlugin, NamesWhatKeepsSlurmFromCallingIt) {
          f.script->config = "/other.toml";
        },
        Level::warn, "/other.toml", "--config /other.toml"},
-      {"Prolog script", [](PluginFacts& f) { f.script = script(0644); }, Level::fail, "drains this node",
-       "chmod 0755 /etc/slurm/prolog.d/netcheck"},
+      {"Prolog", [](PluginFacts& f) { f.prologs_known = false; }, Level::unseen, "not known: which scripts",
+       "Slurm's settings"},
       {"Prolog script", [](PluginFacts& f) { f.script = script(0777); }, Level::fail, "may write it",
        "chmod go-w"},
       {"plugin",
@@ -288,6 +289,28 @@ TEST(DoctorPlugin, IsNotMissedWhereTheSiteHasThePrologScriptAlone) {
   EXPECT_EQ(worst(facts).level, Level::warn);
   facts.prologs.clear();
   EXPECT_EQ(worst(facts).level, Level::fail);
+}
+
+TEST(DoctorPlugin, SaysOnceThatItsScriptCannotBeExecuted) {
+  PluginFacts facts = well();
+  facts.script = script(0644);
+  facts.prologs = {{.pattern = "/etc/slurm/prolog.d/*", .files = {script_file(0644), script_file(0755)}}};
+  const Findings findings = check_plugin(facts);
+  EXPECT_EQ(std::ranges::count(findings, Level::fail, &Finding::level), 1);
+  EXPECT_EQ(worst(facts).what, "Prolog");
+  EXPECT_THAT(worst(facts).remedy, HasSubstr("chmod 0755 /etc/slurm/prolog.d/netcheck"));
+}
+
+TEST(DoctorPlugin, DoesNotMissItsLineWhereTheControllerCannotSayWhetherAScriptMakesTheChecks) {
+  PluginFacts facts = well();
+  facts.plugstack = {};
+  facts.prologs_known = false;
+  EXPECT_EQ(worst(facts).what, "plugstack.conf");
+  EXPECT_EQ(name(worst(facts).level), name(Level::unseen));
+  facts.computes = facts.slurmd_runs = false;  // a login node has no Prolog= to look at
+  const Findings findings = check_plugin(facts);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].what, "plugstack.conf");
 }
 
 TEST(DoctorPlugin, LooksForNoFilesOfPrologOnALoginNode) {

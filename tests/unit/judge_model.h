@@ -38,11 +38,20 @@ struct Network {
   /// how long it was kept, less the part `untold`.
   std::map<std::uint32_t, double> runs;
   double untold = 0;
+  /// Part of the rate that others take of an end, of what goes out or comes in; what is left they leave whole
+  /// or, to a protocol that gives way, `yields` less of it.
+  std::map<End, double> others_out, others_in;
+  double yields = 0;
   std::mt19937_64 random{1};
 
   [[nodiscard]] static double part(const auto& parts, const auto& key) {
     const auto found = parts.find(key);
     return found == parts.end() ? 1 : found->second;
+  }
+
+  [[nodiscard]] static double others(const std::map<End, double>& parts, const End& end) {
+    const auto found = parts.find(end);
+    return found == parts.end() ? 0 : found->second;
   }
 
   [[nodiscard]] double rate_between(Rank from, Rank to, std::size_t step) {
@@ -51,6 +60,9 @@ struct Network {
     double value =
         rate * std::min(part(transmit, End{from.node, from.lane}), part(receive, End{to.node, to.lane}));
     value = std::min(value, rate * part(links, Way{from.node, to.node, from.lane}));
+    const double taken =
+        std::max(others(others_out, {from.node, from.lane}), others(others_in, {to.node, to.lane}));
+    value = std::min(value, rate * (1 - taken) * (1 - (taken > 0 ? yields : 0)));
     value *= part(moments, step) * part(runs, from.node) * part(runs, to.node);
     if (noise > 0) value *= std::max(0.05, 1 + noise * std::normal_distribution<double>()(random));
     return value;
@@ -156,6 +168,9 @@ class Player {
     const bool ended = sample.done.size() == batch.iterations;
     const Ns span = ended ? sample.done.back() : allowance;
     sample.kept = kept(mine.node, span);
+    const std::uint16_t lane = teams_[batch.team].ranks[rank].lane;
+    sample.others_in = others(network_.others_in, {mine.node, lane}, span);
+    if (batch.op != Op::transfer) sample.others_out = others(network_.others_out, {mine.node, lane}, span);
     if (ended && network_.wrong.contains(mine.node)) sample.wrong = network_.wrong[mine.node];
     if (!ended) mine.trouble = Trouble::no_bytes;
     mine.samples.push_back(std::move(sample));
@@ -175,7 +190,10 @@ class Player {
       const auto& times = receiver.samples.back().done;
       const Ns span = times.size() == batch.iterations ? times.back() : allowance;
       NodeOutcome& sender = outcome(done, team.ranks[edge.from].node);
-      sender.samples.push_back({.rank = edge.from, .kept = kept(sender.node, span)});
+      const End end{sender.node, team.ranks[edge.from].lane};
+      sender.samples.push_back({.rank = edge.from,
+                                .kept = kept(sender.node, span),
+                                .others_out = others(network_.others_out, end, span)});
       outcome(done, team.ranks[edge.from].node).batch.push_back(batch.id);
     }
     return longest;
@@ -184,6 +202,12 @@ class Player {
   [[nodiscard]] Ns kept(std::uint32_t node, Ns span) const {
     const double part = (1 - Network::part(network_.runs, node)) * (1 - network_.untold);
     return Ns(static_cast<Ns::rep>(part * static_cast<double>(span.count())));
+  }
+
+  [[nodiscard]] std::uint64_t others(const std::map<End, double>& parts, const End& end, Ns span) const {
+    const double bytes =
+        Network::others(parts, end) * network_.rate / 8 * static_cast<double>(span.count()) / 1e9;
+    return static_cast<std::uint64_t>(bytes);
   }
 
   /// A ring: as fast as its slowest edge. All but all_reduce move (n-1)/n of the bytes over each.

@@ -26,6 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::Contains;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -221,6 +222,61 @@ TEST_F(Acting, DoesNothingOnceTheKillSwitchIsThere) {
   EXPECT_EQ(name(acted.action), "annotate");
   for (const std::string& call : calls("scontrol"))
     EXPECT_THAT(call, HasSubstr("AdminComment="));
+}
+
+// The switch appears during each call in turn: what was begun is done whole, nothing begins after it, and
+// the comment says what was done.
+TEST_F(Acting, BeginsNothingOnceTheKillSwitchAppearsAndEndsWhatItHasBegun) {
+  found_.policy.drain = true;
+  const auto switched_off_at = [&](const std::string& pattern) {
+    fs::remove(base_ / "disabled");
+    fs::remove(base_ / "calls");
+    script("scontrol", "case \"$*\" in " + pattern + ") : > $BASE/disabled;; esac");
+    return act_now();
+  };
+  const std::string requeue = "scontrol requeue 17", exclude = "scontrol update JobId=17 ExcNodeList=n3";
+  Acted acted = switched_off_at("*AdminComment=*");  // announced, and no more
+  EXPECT_THAT(calls("scontrol"), ElementsAre(HasSubstr(" action=requeue drain=n3 requeues=1 acted="),
+                                             EndsWith(" time=2.0s action=annotate brake=disabled")));
+  EXPECT_EQ(name(acted.action), "annotate");
+  EXPECT_THAT(acted.line, EndsWith(" action=annotate brake=disabled"));
+
+  acted = switched_off_at("*State=DRAIN*");  // drained, and the job is left alone
+  EXPECT_THAT(calls("scontrol"),
+              ElementsAre(HasSubstr(" action=requeue drain=n3 "), HasSubstr("NodeName=n3"),
+                          HasSubstr(" time=2.0s action=annotate brake=disabled drain=n3 acted=")));
+  EXPECT_EQ(name(acted.action), "annotate");
+
+  acted = switched_off_at("requeue*");  // away from the slow node as well; the helper sees the switch itself
+  EXPECT_THAT(calls("scontrol"), ElementsAre(HasSubstr(" action=requeue drain=n3 "), HasSubstr("NodeName=n3"),
+                                             requeue, exclude));
+  EXPECT_EQ(name(acted.action), "requeue");
+  EXPECT_THAT(acted.line, HasSubstr(" action=requeue drain=n3 requeues=1 acted="));
+  EXPECT_LE(calls().size(), 10u);
+}
+
+TEST_F(Acting, CancelsAJobWhoseTerminalHasBeenToldSo) {
+  identity("17", "N/A", "N/A", "N/A", "0");
+  found_.policy.action = Action::cancel;
+  script("scontrol", R"(case "$1" in notify) : > $BASE/disabled;; esac)");
+  EXPECT_EQ(name(act_now().action), "cancel");
+  EXPECT_THAT(calls("scancel"), ElementsAre("scancel 17"));
+}
+
+TEST_F(Acting, BeginsNoFallbackOnceTheKillSwitchIsThere) {
+  found_.policy.requeue_fallback = Action::cancel;
+  script("scontrol",
+         R"(case "$1" in requeue) : > $BASE/disabled; echo "presently disabled" >&2; exit 1;; esac)");
+  const Acted acted = act_now();
+  EXPECT_THAT(calls("scancel"), IsEmpty());
+  EXPECT_EQ(name(acted.action), "annotate");
+  EXPECT_THAT(calls("scontrol").back(), EndsWith(" time=2.0s action=annotate brake=disabled"));
+}
+
+TEST_F(Acting, AnnouncesNothingWhereTheKillSwitchWasThereBefore) {
+  std::ofstream(base_ / "disabled").flush();
+  static_cast<void>(act_now());
+  EXPECT_THAT(calls("scontrol"), ElementsAre(EndsWith(" action=annotate brake=disabled")));
 }
 
 TEST_F(Acting, HoldsBackWhereOthersHaveActedOften) {

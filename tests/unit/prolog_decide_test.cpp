@@ -30,7 +30,7 @@ struct Situation {
     finding.kind = Finding::Kind::fail;
     finding.nodes = {"n1", "n2", "n3"};
     finding.culprits = {"n3"};
-    finding.site_fails = true;
+    finding.sites_check = finding.site_fails = true;
     finding.drainable = {{"n3", "n3(tx: 96.0Mbps)"}};
     cluster.standing = Standing{"R", "None", 100, 0, 3, true, false, false, false};
     cluster.placement = Placement{};
@@ -93,6 +93,29 @@ const std::vector<Row> kRows = {
        s.cluster.deeds = 1'000;
      },
      Action::cancel, " action=cancel"},
+    // and so is an action that he asked for, whatever the threshold
+    {"users_action",
+     [](Situation& s) {
+       s.policy.action = Action::hold;
+       s.policy.sources["action.action"] = "the job's request";
+       s.cluster.deeds = 1'000;
+     },
+     Action::hold, " action=hold"},
+    {"users_action_beside_the_sites_drain",
+     [](Situation& s) {
+       s.policy.action = Action::hold;
+       s.policy.sources["action.action"] = "the job's request";
+       s.policy.drain = true;
+     },
+     Action::hold, " action=hold drain=n3 acted=1000000"},
+    {"users_action_where_the_rate_holds_the_drain",
+     [](Situation& s) {
+       s.policy.action = Action::hold;
+       s.policy.sources["action.action"] = "the job's request";
+       s.policy.drain = true;
+       s.cluster.deeds = 20;
+     },
+     Action::hold, " action=hold drain_brake=max_actions_per_hour=20"},
     // brakes
     {"no_culprit",
      [](Situation& s) {
@@ -140,6 +163,9 @@ const std::vector<Row> kRows = {
      " action=requeue requeues=1 acted=1000000"},
     {"reservation", [](Situation& s) { s.cluster.placement->reserved = true; }, Action::annotate,
      " action=annotate wanted=requeue brake=reservation"},
+    {"constraint_of_its_nodes_together",
+     [](Situation& s) { s.cluster.standing->constrained_together = true; }, Action::annotate,
+     " action=annotate wanted=requeue brake=constraint"},
     {"contiguous", [](Situation& s) { s.cluster.standing->contiguous = true; }, Action::annotate,
      " action=annotate wanted=requeue brake=contiguous"},
     {"one_spare", [](Situation& s) { s.node("n5").state = "drained"; }, Action::requeue,
@@ -211,14 +237,21 @@ const std::vector<Row> kRows = {
      Action::annotate, ""},
     {"broken_off",
      [](Situation& s) {
-       s.finding = {Finding::Kind::broken_off, s.finding.nodes, {}, "", false, {}};
+       s.finding = {Finding::Kind::broken_off, s.finding.nodes, {}, "", true, false};
        s.policy.on_inconclusive = OnInconclusive::requeue_once;
        s.policy.action = Action::cancel;  // of a fail; nothing here is refused
      },
      Action::requeue, " action=requeue requeues=1 acted=1000000"},
+    {"broken_off_with_the_users_operation",
+     [](Situation& s) {
+       s.finding = {Finding::Kind::broken_off, s.finding.nodes, {}, "", false, false};
+       s.policy.on_inconclusive = OnInconclusive::requeue_once;
+       s.cluster.deeds = 1'000;
+     },
+     Action::requeue, " action=requeue requeues=1"},
     {"broken_off_again",
      [](Situation& s) {
-       s.finding = {Finding::Kind::broken_off, s.finding.nodes, {}, "", false, {}};
+       s.finding = {Finding::Kind::broken_off, s.finding.nodes, {}, "", true, false};
        s.policy.on_inconclusive = OnInconclusive::requeue_once;
        s.policy.requeue_fallback = Action::cancel;
        s.own = {1, "inconclusive"};

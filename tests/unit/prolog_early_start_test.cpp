@@ -84,10 +84,12 @@ class Helping : public testing::Test {
     std::string name = (fs::temp_directory_path() / "netcheck-early-XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     base_ = name;
-    // $BASE/state holds one "STATE REASON PRIORITY" a look, the last one for good.
-    script("squeue", R"(read -r state reason priority < $BASE/state
+    // $BASE/state holds one "STATE REASON PRIORITY [ELIGIBLE]" a look, the last one for good. Where 17 is an
+    // array's number, squeue names its other tasks too.
+    script("squeue", R"(read -r state reason priority eligible < $BASE/state
 [ $(wc -l < $BASE/state) -gt 1 ] && sed -i 1d $BASE/state
-printf '%-20s' 17 $state $reason $priority 1 3 1 0 '(null)' N/A; echo)");
+printf '%-20s' 16 R None 100 0 3 1 0 '(null)' N/A 2026-01-01T00:00:00; echo
+printf '%-20s' 17 $state $reason $priority 1 3 1 0 '(null)' N/A ${eligible:-2026-01-01T00:02:01}; echo)");
     script("sinfo", "printf '%-128s%-20s\\n' n1 \"$(cat $BASE/n1)\"");
     script("scontrol", "");
     node("idle");
@@ -147,7 +149,36 @@ TEST_F(Helping, EndsWhenTheKillSwitchAppears) {
   states("PD BeginTime 100\n");
   std::ofstream(base_ / "disabled").flush();
   EXPECT_EQ(help(), "switched off");
-  EXPECT_EQ(calls(), "");
+  EXPECT_EQ(calls("scontrol"), "");
+}
+
+TEST_F(Helping, LetsNoJobGoOnceTheKillSwitchAppears) {
+  states("PD BeginTime 100\n");
+  script("sinfo",
+         "[ -e $BASE/looked ] && : > $BASE/disabled; : > $BASE/looked\n"
+         "printf '%-128s%-20s\\n' n1 idle");
+  EXPECT_EQ(help(), "switched off");
+  EXPECT_EQ(calls("scontrol"), "");
+}
+
+TEST_F(Helping, EndsWhatItHasBegunWhenTheKillSwitchAppears) {
+  states("PD BeginTime 100\nPD BeginTime 100\nPD Resources 100\n");
+  script("scontrol", ": > $BASE/disabled");
+  EXPECT_THAT(help(), HasSubstr("put back"));
+  EXPECT_EQ(calls("scontrol"),
+            "scontrol update JobId=17_2 StartTime=now\nscontrol update JobId=17_2 StartTime=now+120\n");
+}
+
+TEST_F(Helping, LeavesNoJobThatCannotRunBehindAKillSwitch) {
+  states("PD BadConstraints 0\n");
+  std::ofstream(base_ / "disabled").flush();
+  EXPECT_EQ(help(), "exclusions restored");
+}
+
+TEST_F(Helping, LeavesAJobAloneThatIsToStartWhenSomebodyElseSays) {
+  states("PD BeginTime 100\nPD BeginTime 100 2026-01-02T08:00:00\n");
+  EXPECT_EQ(help(), "left alone");
+  EXPECT_EQ(calls("scontrol"), "");
 }
 
 TEST_F(Helping, HasAnEndOfCalls) {

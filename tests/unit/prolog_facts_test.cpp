@@ -36,6 +36,20 @@ TEST(ReadStanding, TellsARunningJobThatMayNotBeRequeued) {
   EXPECT_FALSE(job->wants_gres);
 }
 
+TEST(ReadStanding, TellsAConstraintOfTheNodesTogether) {
+  std::string row = fixture("squeue/standing");
+  const auto with = [&](std::string feature) {
+    feature.resize(20, ' ');
+    row.replace(160, 20, feature);  // the ninth of ten columns
+    return read_standing(row, 36).value();
+  };
+  for (const char* each : {"(null)", "a", "a&b", "a|b"})
+    EXPECT_FALSE(with(each).constrained_together) << each;
+  for (const char* together : {"[a*2&b]", "[a|b]", "a*2&b*1", "nineteen_bytes_or_more"})
+    EXPECT_TRUE(with(together).constrained_together) << together;
+  EXPECT_TRUE(with("a&b").wants_features);
+}
+
 TEST(ReadStanding, FindsTheTaskWhoseRawIdIsTheArrays) {
   EXPECT_TRUE(read_standing(fixture("squeue/standing_array"), 37));
   EXPECT_TRUE(read_standing(fixture("squeue/standing_array"), 39));

@@ -59,6 +59,13 @@ TEST(FindingOf, LetsNobodyBeDrainedForAUsersWish) {
   }
 }
 
+TEST(FindingOf, KnowsACheckThatAUsersOperationHasMade) {
+  judge::Inconclusive unknown;
+  unknown.phase = judge::Phase::gate;
+  EXPECT_FALSE(finding_of(unknown, std::nullopt, plan_of(4)).sites_check);
+  EXPECT_TRUE(finding_of(unknown, unknown, plan_of(4)).sites_check);
+}
+
 TEST(FindingOf, DrainsOnlyWhoWasIsolated) {
   const judge::Verdict verdict = slow({node(1, false), node(2)});
   EXPECT_EQ(finding_of(verdict, verdict, plan_of(4)).drainable.size(), 1u);

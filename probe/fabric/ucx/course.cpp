@@ -62,7 +62,7 @@ Course::Course(const Ground& ground, Plan plan, Memory memory)
       memory_(memory),
       reach_(ground.reach) {
   pass_barrier();
-  kept_at_start_ = kept_at_barrier_;
+  at_start_ = at_barrier_;
   for (const auto& round : plan_.rounds)
     slot_ = std::max(slot_, added_bytes(round));
   adds_ = slot_ > 0;
@@ -211,20 +211,24 @@ void Course::finish_operation() {
   if (plan_.credits) give_credits(operations_);
   began_ = false;
   if (++operations_ == plan_.warmup && plan_.barrier.empty()) pass_barrier();
-  if (operations_ == plan_.warmup + plan_.iterations) kept_at_end_ = pulse_.kept();
+  if (operations_ == plan_.warmup + plan_.iterations) at_end_ = tally();
 }
 
 void Course::pass_barrier() {
-  kept_at_barrier_ = pulse_.kept();
+  at_barrier_ = tally();
   started_ = now();
 }
 
-Ns Course::kept() const {
-  return kept_at_end_ ? *kept_at_end_ - kept_at_barrier_ : kept_in_all();
+Hindrance Course::between(const Tally& before, const Tally& after) {
+  return {after.kept - before.kept, others_between(before.load, after.load)};
 }
 
-Ns Course::kept_in_all() const {
-  return (kept_at_end_ ? *kept_at_end_ : pulse_.kept()) - kept_at_start_;
+Hindrance Course::hindrance() const {
+  return at_end_ ? between(at_barrier_, *at_end_) : hindrance_in_all();
+}
+
+Hindrance Course::hindrance_in_all() const {
+  return between(at_start_, at_end_ ? *at_end_ : tally());
 }
 
 // --- credits ----------------------------------------------------------------------------------------------
@@ -303,6 +307,7 @@ void Course::completed(Post& post, ucs_status_t status, std::size_t bytes) {
   --step.receives;
   if (kind != Kind::data) return;
   received_ += bytes;
+  lane_.took(bytes);
   if (post.target >= 0)
     step.arrived.emplace_back(Piece{static_cast<std::uint64_t>(post.target), bytes}, post.buffer);
 }

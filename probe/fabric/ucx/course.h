@@ -39,6 +39,12 @@ struct Breakdown {
   std::string detail;
 };
 
+/// What kept a course from moving as fast as its way allows.
+struct Hindrance {
+  Ns kept{};      ///< so long this process was kept from running
+  Octets others;  ///< what others moved over the same device
+};
+
 class Course : public Poster {
  public:
   using Reach = std::function<Peer&(std::uint32_t rank)>;
@@ -73,11 +79,10 @@ class Course : public Poster {
 
   [[nodiscard]] const std::vector<Ns>& done() const { return done_; }
   [[nodiscard]] std::uint64_t received() const { return received_; }
-  /// How long this process was kept from running: between barrier and last operation; before that is over,
-  /// since the course began.
-  [[nodiscard]] Ns kept() const;
-  /// The same from the start of the course to its end.
-  [[nodiscard]] Ns kept_in_all() const;
+  /// Between barrier and last operation; before that is over, since the course began.
+  [[nodiscard]] Hindrance hindrance() const;
+  /// From the start of the course to its end.
+  [[nodiscard]] Hindrance hindrance_in_all() const;
 
   void completed(Post& post, ucs_status_t status, std::size_t bytes) override;
 
@@ -88,6 +93,14 @@ class Course : public Poster {
     std::vector<std::pair<Piece, std::byte*>> arrived;  // to be added: where to, and where it lies
   };
 
+  /// Sums since the process began.
+  struct Tally {
+    Ns kept{};
+    Load load;
+  };
+
+  [[nodiscard]] Tally tally() const { return {pulse_.kept(), lane_.load()}; }
+  [[nodiscard]] static Hindrance between(const Tally& before, const Tally& after);
   [[nodiscard]] std::uint64_t total() const;
   [[nodiscard]] std::uint64_t barrier_begin() const { return plan_.warmup * plan_.rounds.size(); }
   [[nodiscard]] bool in_barrier(std::uint64_t step) const;
@@ -133,8 +146,8 @@ class Course : public Poster {
   std::size_t under_way_ = 0, receives_posted_ = 0;
   bool began_ = false;  // the operation that begins at current_ has its credits asked for
   Time started_{};
-  Ns kept_at_start_{}, kept_at_barrier_{};
-  std::optional<Ns> kept_at_end_;
+  Tally at_start_, at_barrier_;
+  std::optional<Tally> at_end_;
   std::vector<Ns> done_;
   std::uint64_t received_ = 0;
   std::optional<Breakdown> breakdown_;

@@ -103,6 +103,7 @@ Result<std::unique_ptr<Lane>> Lane::open(const std::string& device) {
   std::unique_ptr<Lane> lane(new Lane);
   lane->device_ = device;
   lane->rdma_ = device.find(':') != std::string::npos;
+  lane->meter_.emplace(device);
   const ucs_status_t status = lane->start();
   if (status == UCS_OK || (status == UCS_ERR_NO_DEVICE && has_lost_its_link(device))) return lane;
   std::string remedy;
@@ -197,6 +198,7 @@ std::vector<Peer*> Lane::take_broken() {
 
 void Lane::send(Peer& peer, Post& post, std::uint64_t tag) {
   post.peer = &peer;
+  own_.out += post.length;
   if (peer.endpoint == nullptr)
     return done(post, peer.error == UCS_OK ? UCS_ERR_NOT_CONNECTED : peer.error, 0);
   ucp_request_param_t param{};

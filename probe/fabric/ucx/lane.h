@@ -10,11 +10,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "contract/error.h"
 #include "contract/units.h"
+#include "fabric/meter.h"
 
 namespace netcheck::fabric::ucx {
 
@@ -68,6 +70,9 @@ class Lane {
   [[nodiscard]] bool down() const { return worker_ == nullptr; }
   /// Empty when down.
   [[nodiscard]] const Bytes& address() const { return address_; }
+  /// What its device and this process have moved until now. A message that is sent counts from its beginning
+  /// on, one that is received at its end.
+  [[nodiscard]] Load load() const { return {meter_ ? meter_->read() : std::nullopt, own_}; }
   /// Messages are cut into pieces of this size.
   [[nodiscard]] std::size_t piece() const;
 
@@ -77,6 +82,8 @@ class Lane {
   void send(Peer& peer, Post& post, std::uint64_t tag);
   void receive(Post& post, std::uint64_t tag);
   void cancel(Post& post);
+  /// A receive has ended with so many bytes.
+  void took(std::size_t bytes) { own_.in += bytes; }
 
   /// One turn of UCX. True when anything moved.
   bool progress();
@@ -92,6 +99,8 @@ class Lane {
   static void broke(void* peer, ucp_ep_h endpoint, ucs_status_t status);
 
   std::string device_;
+  std::optional<Meter> meter_;
+  Octets own_;
   bool rdma_ = false;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;

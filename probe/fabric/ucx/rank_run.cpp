@@ -151,8 +151,12 @@ Sample RankRun::sample() const {
   sample.rank = rank_;
   sample.wrong = wrong_;
   // A receiver's clock runs from its token on, which the sender may take late.
-  for (const auto& course : courses_)
-    sample.kept = std::max(sample.kept, course.get() == timed_ ? course->kept() : course->kept_in_all());
+  for (const auto& course : courses_) {
+    const auto [kept, others] = course.get() == timed_ ? course->hindrance() : course->hindrance_in_all();
+    sample.kept = std::max(sample.kept, kept);
+    sample.others_in = std::max(sample.others_in, others.in);
+    sample.others_out = std::max(sample.others_out, others.out);
+  }
   if (timed_ != nullptr) {
     sample.done = timed_->done();
     sample.received = timed_->received();
