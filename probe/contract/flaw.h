@@ -48,7 +48,7 @@ inline constexpr std::array<Flaw, kFlaws> kAllFlaws = {
 [[nodiscard]] std::string_view name(Flaw flaw);
 /// "port_down": its key in netcheck.toml.
 [[nodiscard]] std::string key_of(Flaw flaw);
-[[nodiscard]] std::optional<Flaw> parse_flaw(std::string_view name);
+[[nodiscard]] std::optional<Flaw> parse_flaw(std::string_view text);
 
 /// Something of this very node is not what it was built with: its own word, and no setting of the site's.
 /// Only such a node may be drained for it.
@@ -56,7 +56,7 @@ inline constexpr std::array<Flaw, kFlaws> kAllFlaws = {
 
 enum class Weight : std::uint8_t { ignore, warn, fail };
 [[nodiscard]] std::string_view name(Weight weight);  ///< "ignore", "warn", "fail"
-[[nodiscard]] std::optional<Weight> parse_weight(std::string_view name);
+[[nodiscard]] std::optional<Weight> parse_weight(std::string_view text);
 
 /// What a site makes of each.
 class Weights {

@@ -53,29 +53,33 @@ std::string difference_words(const Oddity& odd) {
   return printable(fmt::format("{}, others {}", *theirs, *others), kWordsBytes);
 }
 
-/// Of those that differ in a trait, what they may say themselves.
-std::vector<Flaw> said_as(Flaw odd) {
+/// What nodes differ in because of something else that is wrong with them: told once is enough.
+std::vector<Flaw> causes_of(Flaw odd) {
   switch (odd) {
     case Flaw::odd_ports:
       return {Flaw::port_down};
     case Flaw::odd_rate:
-      return {Flaw::port_slow};
+      return {Flaw::port_slow, Flaw::port_down, Flaw::odd_ports};
     case Flaw::odd_mtu:
-      return {Flaw::mtu_uneven};
+      return {Flaw::mtu_uneven, Flaw::odd_ports};
     case Flaw::odd_pcie:
-      return {Flaw::pcie_narrow};
+      return {Flaw::pcie_narrow, Flaw::odd_gpus, Flaw::odd_ports};
     case Flaw::odd_nvlink:
-      return {Flaw::nvlink_uneven, Flaw::nvlink_missing};
+      return {Flaw::nvlink_uneven, Flaw::nvlink_missing, Flaw::odd_gpus};
     default:
       return {};
   }
 }
 
-bool says_itself(const NodePlan& node, Flaw odd) {
-  const auto own = said_as(odd);
-  return node.hardware && std::ranges::any_of(node.hardware->flaws, [&](const OwnFlaw& flaw) {
-           return std::ranges::find(own, flaw.flaw) != own.end();
-         });
+/// A cause that the site takes less seriously explains nothing away.
+bool is_explained(const JobFlaw& odd, const std::vector<JobFlaw>& told) {
+  const auto causes = causes_of(odd.flaw);
+  return !odd.nodes.empty() && std::ranges::all_of(odd.nodes, [&](std::uint32_t node) {
+    return std::ranges::any_of(told, [&](const JobFlaw& other) {
+      return std::ranges::find(causes, other.flaw) != causes.end() && other.weight >= odd.weight &&
+             std::ranges::binary_search(other.nodes, node);
+    });
+  });
 }
 
 void add_own(const Plan& plan, std::vector<JobFlaw>& flaws) {
@@ -105,15 +109,13 @@ void add_odd(const Plan& plan, std::vector<JobFlaw>& flaws) {
   for (const Oddity& odd : odd_ones(traits)) {
     const auto flaw = flaw_of(odd.key);
     if (!flaw) continue;
-    const bool told = !odd.nodes.empty() && std::ranges::all_of(odd.nodes, [&](std::uint32_t node) {
-      return says_itself(plan.nodes[node], *flaw);
-    });
+    JobFlaw next{
+        *flaw, plan.weights.of(*flaw), odd.nodes, difference_words(odd), printable(odd.what, kWhatBytes),
+        false};
     const bool again = std::ranges::any_of(flaws, [&](const JobFlaw& other) {
       return other.flaw == *flaw && other.nodes == odd.nodes;  // GPUs, and their model
     });
-    if (told || again) continue;
-    flaws.push_back({*flaw, plan.weights.of(*flaw), odd.nodes, difference_words(odd),
-                     printable(odd.what, kWhatBytes), false});
+    if (!again && !is_explained(next, flaws)) flaws.push_back(std::move(next));
   }
 }
 

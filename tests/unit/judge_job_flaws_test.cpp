@@ -117,6 +117,19 @@ TEST(JobFlaws, ThatANodeSaysItselfAreNotToldAgainOfTheOdd) {
   EXPECT_THAT(words(plan), ElementsAre("n1(mtu-uneven: mlx5_0)"));
 }
 
+TEST(JobFlaws, OfOneCauseAreToldOnce) {
+  Plan plan = plan_for(4);
+  for (NodePlan& node : plan.nodes)
+    node.hardware = hardware_of(fixture::machine("hgx"), {"mlx5_0:1"});
+  Machine seven = fixture::machine("hgx");  // its NVLinks and PCIe links are counted as well
+  seven.gpus.pop_back();
+  seven.nvlinks.pop_back();
+  plan.nodes[2].hardware = hardware_of(seven, {"mlx5_0:1"});
+  EXPECT_THAT(words(plan), ElementsAre("n2(odd-gpus: 7, others 8)"));
+  plan.weights.of(Flaw::odd_nvlink) = Weight::fail;  // what is worse is told all the same
+  EXPECT_THAT(words(plan), ElementsAre("n2(odd-nvlink: 7x18, others 8x18)", "n2(odd-gpus: 7, others 8)"));
+}
+
 TEST(JobFlaws, FitIntoTheLineHoweverMany) {
   Plan plan = plan_with(200);
   for (std::uint32_t i = 0; i < 99; ++i)
