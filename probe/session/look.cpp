@@ -24,9 +24,9 @@ constexpr Ns kLookStart = std::chrono::milliseconds(500);
 
 }  // namespace
 
-Look::Look(system::Loop& loop, const std::string& program, const Policy& policy, Time deadline,
+Look::Look(system::Loop& loop, const std::string& program, Policy policy, Time deadline,
            std::function<void(Result<Machine>)> told)
-    : loop_(loop), policy_(policy), told_(std::move(told)) {
+    : loop_(loop), policy_(std::move(policy)), told_(std::move(told)) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     timer_ = loop_.at(system::now(), [this] { end(fail("look at", "the hardware", "no pipe")); });

@@ -17,7 +17,7 @@ class Look {
  public:
   /// Starts it. `told` is called once, from the loop: with the machine, its fabric ports told by the policy's
   /// devices, or with why there is none; at `deadline` at the latest.
-  Look(system::Loop& loop, const std::string& program, const Policy& policy, Time deadline,
+  Look(system::Loop& loop, const std::string& program, Policy policy, Time deadline,
        std::function<void(Result<Machine>)> told);
   ~Look();
   Look(const Look&) = delete;
