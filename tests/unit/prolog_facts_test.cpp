@@ -179,6 +179,14 @@ TEST(OwnHistory, TellsTheRefusedRunInOneWord) {
   EXPECT_EQ(own.previous, "fail(slow=n3,n4/eth1,n1>n2)");
 }
 
+TEST(OwnHistory, NamesNodesWhoseHardwareFailedTheRunBefore) {
+  EXPECT_EQ(read_own_history(
+                "netcheck=fail busbw=9Gbps bad=n3(odd-mtu: 2x1400, others 2x1500),n4(port-down: mlx5_0) "
+                "warn=n5(iommu: IOMMU) time=1.0s action=requeue requeues=1 acted=5")
+                .previous,
+            "fail(bad=n3,n4)");
+}
+
 TEST(OwnHistory, IsKeptByRunsThatWereNotRefused) {
   const auto own = read_own_history("netcheck=pass busbw=950Mbps time=1.0s requeues=2 prev=fail(slow=n3)");
   EXPECT_EQ(own.requeues, 2u);
