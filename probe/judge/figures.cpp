@@ -119,18 +119,23 @@ std::optional<GateSize> size_of_step(const Plan& plan, const TeamIndex& teams, c
   return size;
 }
 
-bool surely_too_slow(const Plan& plan, const Figures& figures) {
-  if (figures.part_running <= 0) return false;
-  Figures unhindered = figures;
-  unhindered.busbw.bits_per_second /= figures.part_running;
-  for (Rate& rate : unhindered.per_rail)
+std::optional<Figures> unhindered(const Figures& figures) {
+  if (figures.part_running <= 0) return std::nullopt;
+  Figures free = figures;
+  free.busbw.bits_per_second /= figures.part_running;
+  for (Rate& rate : free.per_rail)
     rate.bits_per_second /= figures.part_running;
   for (std::size_t lane = 0; lane < figures.room_of_others.size(); ++lane) {
     const double room = figures.room_of_others[lane].bits_per_second;
-    unhindered.busbw.bits_per_second += room;
-    if (lane < unhindered.per_rail.size()) unhindered.per_rail[lane].bits_per_second += room;
+    free.busbw.bits_per_second += room;
+    if (lane < free.per_rail.size()) free.per_rail[lane].bits_per_second += room;
   }
-  return too_slow(plan, unhindered);
+  return free;
+}
+
+bool surely_too_slow(const Plan& plan, const Figures& figures) {
+  const auto free = unhindered(figures);
+  return free && too_slow(plan, *free);
 }
 
 bool too_slow(const Plan& plan, const Figures& figures) {

@@ -123,19 +123,21 @@ std::string percent_words(const Rate& rate, const Rate& limit) {
   return fmt::format("{:.0f}% of limit", kPercent * rate.bits_per_second / limit.bits_per_second);
 }
 
-/// The figure, had its processes run all the time, falls short of the limit, or one rail's of its own.
+/// The figure falls short of the limit, or one rail's of its own, and would do so unhindered (standing.h).
 std::optional<std::string> shortfall(const Plan& plan, const JobLimit& limit,
                                      const std::optional<Figures>& figures) {
-  if (!limit.counts || !figures || figures->part_running <= 0) return std::nullopt;
-  const auto is_short = [&](const Rate& rate, const Rate& most) {
-    return rate.bits_per_second / figures->part_running < kShort * most.bits_per_second;
+  const auto free = figures ? unhindered(*figures) : std::nullopt;
+  if (!limit.counts || !free) return std::nullopt;
+  const auto is_short = [](const Rate& rate, const Rate& most) {
+    return rate.bits_per_second < kShort * most.bits_per_second;
   };
-  if (!plan.thresholds.min_fraction && is_short(figures->busbw, *limit.all))
+  if (!plan.thresholds.min_fraction && is_short(free->busbw, *limit.all))
     return percent_words(figures->busbw, *limit.all);
-  if (plan.thresholds.min_fraction_per_rail || !limit.rail || figures->per_rail.empty()) return std::nullopt;
-  const auto worst = std::ranges::min_element(figures->per_rail);
-  if (!is_short(*worst, *limit.rail)) return std::nullopt;
-  return fmt::format("rail {}: {}", worst - figures->per_rail.begin(), percent_words(*worst, *limit.rail));
+  if (plan.thresholds.min_fraction_per_rail || !limit.rail || free->per_rail.empty()) return std::nullopt;
+  const auto worst = std::ranges::min_element(free->per_rail) - free->per_rail.begin();
+  const auto lane = static_cast<std::size_t>(worst);
+  if (!is_short(free->per_rail[lane], *limit.rail)) return std::nullopt;
+  return fmt::format("rail {}: {}", lane, percent_words(figures->per_rail[lane], *limit.rail));
 }
 
 }  // namespace

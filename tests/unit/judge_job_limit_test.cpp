@@ -152,6 +152,14 @@ TEST(Limit, WarnsBelowEightTenthsAndNeverFails) {
   EXPECT_THAT(line_of(plan, network), Not(HasSubstr("limit")));
 }
 
+TEST(Limit, WarnsOfNothingThatOthersHad) {
+  Plan plan = plan_with(4);
+  Network network;
+  for (std::uint32_t node = 0; node < 4; ++node)
+    network.others_in[{node, 0}] = network.others_in[{node, 1}] = 0.3;  // 0.7 of each rail were left
+  EXPECT_THAT(line_of(plan, network), Not(HasSubstr("of limit")));
+}
+
 TEST(Limit, WarnsOfOneRailAlone) {
   Plan plan = plan_with(4);
   Network network;
