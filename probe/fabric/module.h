@@ -31,6 +31,8 @@ struct Hosting {
   Pulse* pulse = nullptr;
   /// Lets in who comes from there; nobody else may connect to this process (door.h).
   std::function<void(const std::vector<Address>&)> admit;
+  /// From now on a stranger waits so long at the door to be admitted.
+  std::function<void(Ns)> be_patient;
 };
 
 /// Bumped whenever fabric.h, module.h or batch.h change: a module of another build is refused by name.
