@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +17,7 @@
 #include "fabric/nccl/kernels.h"
 #include "fabric/nccl/library.h"
 #include "fabric/nccl/transports.h"
+#include "ptx.h"
 
 namespace netcheck::fabric::nccl {
 namespace {
@@ -166,6 +168,55 @@ TEST(NcclKernels, AreAllThere) {
       EXPECT_THAT(text, HasSubstr(".entry " + kernel_name(kernel, width) + "("));
   EXPECT_THAT(text, Not(HasSubstr("WIDTH")));
   EXPECT_THAT(text, Not(HasSubstr("BITS")));
+}
+
+/// What a buffer of `elements` should hold, worked out without the kernels.
+std::vector<std::uint8_t> repeated(const std::vector<std::uint8_t>& table, std::size_t bytes) {
+  std::vector<std::uint8_t> all(bytes);
+  for (std::size_t i = 0; i < bytes; ++i)
+    all[i] = table[i % table.size()];
+  return all;
+}
+std::uint64_t address_of(const void* data) {
+  return reinterpret_cast<std::uint64_t>(data);
+}
+
+TEST(NcclKernels, FillAndCountAsTheirNamesSay) {
+  const std::string text = kernels_ptx();
+  // More elements than threads, fewer, a period longer than the grid, one that is shorter, one of one
+  // element.
+  struct Case {
+    std::size_t elements, period;
+    unsigned blocks, threads;
+  };
+  for (const std::size_t width : kWidths)
+    for (const auto& [elements, period, blocks, threads] :
+         {Case{1'000, 41, 3, 8}, Case{5, 41, 3, 8}, Case{1'000, 41, 1, 96}, Case{500, 1, 2, 4},
+          Case{0, 7, 1, 4}}) {
+      std::vector<std::uint8_t> table(period * width);
+      for (std::size_t i = 0; i < table.size(); ++i)
+        table[i] = static_cast<std::uint8_t>(i * 37 + 11);
+      const auto wanted = repeated(table, elements * width);
+      // Four bytes more than it may write.
+      std::vector<std::uint8_t> buffer(elements * width + 4, 0xA5);
+      std::uint64_t counter = 0;
+      const testing_ptx::Values parameters{{"buffer", address_of(buffer.data())},
+                                           {"elements", elements},
+                                           {"table", address_of(table.data())},
+                                           {"period", period},
+                                           {"counter", address_of(&counter)}};
+      testing_ptx::Kernel(text, kernel_name(kFillKernel, width)).run(blocks, threads, parameters);
+      EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), buffer.begin())) << elements << " of " << width;
+      EXPECT_TRUE(std::all_of(buffer.end() - 4, buffer.end(), [](auto byte) { return byte == 0xA5; }));
+      const testing_ptx::Kernel count(text, kernel_name(kCountKernel, width));
+      count.run(blocks, threads, parameters);
+      EXPECT_EQ(counter, 0u);
+      if (elements == 0) continue;
+      buffer[0] ^= 0x80;                     // the first element's lowest byte
+      buffer[elements * width - 1] ^= 0x01;  // the last one's highest
+      count.run(blocks, threads, parameters);
+      EXPECT_EQ(counter, 2u) << elements << " of " << width;
+    }
 }
 
 TEST(NcclKernels, AreAssembledByARealAssembler) {

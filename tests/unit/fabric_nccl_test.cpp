@@ -337,6 +337,15 @@ TEST_F(FabricNccl, AnInitThatHangsIsGivenUp) {
     EXPECT_TRUE(is<Joined>(event)) << failure_of(event);
 }
 
+TEST_F(FabricNccl, ATeamThatIsLeftWhileItFormsIsAnswered) {
+  open({"", "init=hang"});
+  nodes_->form(kTeam, 300ms);
+  nodes_->fabric(1).leave(1);
+  EXPECT_THAT(failure_of(nodes_->gather({1}, 5s)[1]), HasSubstr("the team was left"));
+  nodes_->fabric(1).join({{2, {{1, 0}}}, {Bytes()}, 1});
+  EXPECT_THAT(failure_of(nodes_->gather({1}, 5s)[1]), HasSubstr("a fresh child is needed"));
+}
+
 TEST_F(FabricNccl, AnAsynchronousErrorFailsTheBatchInWords) {
   // The first operation only connects; then the warm-up, the barrier: the fourth is the first timed one.
   form({"", "async_error=4"});

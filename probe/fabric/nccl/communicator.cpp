@@ -89,9 +89,9 @@ tl::expected<std::unique_ptr<Forming>, Breakdown> Forming::start(const Nccl& ncc
     }
     return NcclResult::success;
   });
-  if (result != NcclResult::success && result != NcclResult::in_progress)
-    return tl::unexpected(nccl.breakdown(result, nullptr));
-  return forming;
+  if (result == NcclResult::success || result == NcclResult::in_progress) return forming;
+  static_cast<void>(forming.release());  // see communicator.h: of a part of it NCCL may not have let go
+  return tl::unexpected(nccl.breakdown(result, nullptr));
 }
 
 tl::expected<bool, Breakdown> Forming::step() {

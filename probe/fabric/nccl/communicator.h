@@ -50,7 +50,8 @@ struct Seat {
 };
 
 /// This node's part in the forming of a team's communicator: created, then used once for the smallest
-/// operation, so that it is connected. Polled.
+/// operation, so that it is connected. Polled. Until it is formed NCCL's threads write to its seats: one that
+/// fails or is given up must be kept.
 class Forming {
  public:
   struct Plan {
@@ -58,7 +59,6 @@ class Forming {
     std::uint32_t ranks = 0;
     std::vector<Seat> seats;
   };
-  /// nullptr where it failed at once, and `why`.
   [[nodiscard]] static tl::expected<std::unique_ptr<Forming>, Breakdown> start(const Nccl& nccl, Plan plan);
   /// True when it is formed.
   [[nodiscard]] tl::expected<bool, Breakdown> step();

@@ -114,7 +114,7 @@ void NcclModule::join(Join join) {
   if (!seats) return refuse(id, seats.error());
   const auto ranks = static_cast<std::uint32_t>(join.team.ranks.size());
   auto forming = Forming::start(*opened_->nccl, {*unique, ranks, std::move(*seats)});
-  if (!forming) return refuse(id, std::move(forming.error()));
+  if (!forming) return refuse(id, {judge::Trouble::refused, std::move(forming.error().detail)});
   joining_.push_back({std::move(join.team), std::move(*forming), since, log_before});
 }
 
@@ -161,7 +161,10 @@ Result<std::vector<Seat>> NcclModule::seats_of(const Team& team, std::uint32_t s
 bool NcclModule::settle(Joining& joining) {
   auto formed = joining.forming->step();
   if (!formed) {
-    refuse(joining.team.id, std::move(formed.error()));
+    // Of no init that fails does a process get over; and it says nothing about how fast the network is.
+    spoilt_ = fmt::format("team {} could not be formed: a fresh child is needed", joining.team.id);
+    refuse(joining.team.id, {judge::Trouble::refused, std::move(formed.error().detail)});
+    unformed_.push_back(std::move(joining.forming));
     return true;
   }
   if (!*formed) return false;
@@ -175,6 +178,13 @@ bool NcclModule::settle(Joining& joining) {
 
 void NcclModule::leave(std::uint32_t team) {
   teams_.erase(team);
+  const auto is_it = [team](const Joining& joining) { return joining.team.id == team; };
+  if (const auto joining = std::find_if(joining_.begin(), joining_.end(), is_it); joining != joining_.end()) {
+    spoilt_ = fmt::format("team {} was left unformed: a fresh child is needed", team);
+    refuse(team, {judge::Trouble::refused, "the team was left"});
+    unformed_.push_back(std::move(joining->forming));
+    joining_.erase(joining);
+  }
   for (auto running = running_.begin(); running != running_.end(); ++running) {
     if (running->batch.team != team) continue;
     spoilt_ =

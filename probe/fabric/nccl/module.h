@@ -30,7 +30,8 @@ class NcclModule : public Module {
   void join(Join join) override;
   void run(Batch batch) override;
   /// A communicator stays: to end one takes its other ranks, which may have gone. Where a batch of the team
-  /// still runs, its GPUs are in it for ever: then nothing more is taken on, and a fresh child is needed.
+  /// still runs, or it is being formed, its GPUs are in it for ever: then nothing more is taken on, and a
+  /// fresh child is needed.
   void leave(std::uint32_t team) override;
   void abandon() noexcept override {}  // the host's probe kills the process instead
 
@@ -83,6 +84,7 @@ class NcclModule : public Module {
   std::optional<Opened> opened_;
   std::string spoilt_;  // why nothing more can be done here; empty while it can
   std::list<Joining> joining_;
+  std::vector<std::unique_ptr<Forming>> unformed_;  // for ever: NCCL may still write to them
   std::map<std::uint32_t, Member> teams_;
   std::list<Running> running_;
   std::deque<fabric::Event> events_;

@@ -52,6 +52,7 @@ struct Call {
 };
 struct Init {
   NcclComm* comm;
+  NcclComm** place;  // written to once more when it ends, as NCCL does
   sockaddr_in root;
 };
 
@@ -94,9 +95,11 @@ void init(const Init& init) {
                     comm.device, peer);
       log(comm.device, line);
     }
+    *init.place = init.comm;
     comm.state = NcclResult::success;
   } catch (const netcheck::fakes::Lost& lost) {
     say_last(lost.what);
+    *init.place = init.comm;
     comm.state = NcclResult::system_error;
   }
 }
@@ -248,7 +251,7 @@ EXPORT NcclResult ncclCommInitRankConfig(NcclComm** comm, int ranks, NcclId id, 
   *comm = made;
   sockaddr_in root{};
   std::memcpy(&root, &id.bytes[kTrue], sizeof root);
-  inits.push_back({made, root});
+  inits.push_back({made, comm, root});
   return depth > 0 ? NcclResult::success : end_group();
 }
 EXPORT NcclResult ncclCommGetAsyncError(NcclComm* comm, NcclResult* state) {
