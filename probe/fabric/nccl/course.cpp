@@ -11,6 +11,8 @@ namespace {
 constexpr std::uint32_t kAhead = 32;
 /// Below this many a GPU that is done with one soon has none: each takes some ten microseconds to launch.
 constexpr std::uint32_t kFew = 4;
+/// A launch that takes longer connects ranks first, or waits for one that is gone: it is not to be hurried.
+constexpr Ns kQuickLaunch = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -68,6 +70,7 @@ bool Course::launch() {
   }
   ++launched_;
   launching_ = true;
+  launched_at_ = std::chrono::steady_clock::now();
   return true;
 }
 
@@ -102,7 +105,8 @@ bool Course::healthy() {
 }
 
 bool Course::hungry() const {
-  return !over() && !breakdown_ && launched_ < total_ && launched_ - ended_ < kFew;
+  if (over() || breakdown_ || launched_ == total_ || launched_ - ended_ >= kFew) return false;
+  return !launching_ || std::chrono::steady_clock::now() - launched_at_ < kQuickLaunch;
 }
 
 void Course::fail(Breakdown breakdown) {

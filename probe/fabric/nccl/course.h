@@ -45,6 +45,7 @@ class Course {
   std::uint32_t launched_ = 0, ended_ = 0;  // steps
   std::size_t next_run_ = 0;                // whose end of the step at hand is waited for
   bool launching_ = false;                  // the last of them has not settled
+  Time launched_at_{};
   Ns kept_at_start_, kept_at_barrier_{};
   std::optional<Ns> kept_at_end_;
   std::optional<Breakdown> breakdown_;
