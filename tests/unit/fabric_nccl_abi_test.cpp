@@ -1,10 +1,13 @@
-// What the NCCL module declares of NCCL and CUDA, held to their own headers, where these were found. It is
-// the compiler that tests.
+// What the NCCL module declares of NCCL, CUDA and NVML, held to their own headers, where these were found. It
+// is the compiler that tests.
 #include <gtest/gtest.h>
 
 #ifdef NETCHECK_TEST_NCCL_HEADERS
 #include <cuda.h>
 #include <nccl.h>
+#ifdef NETCHECK_TEST_NVML_HEADER
+#include <nvml.h>
+#endif
 
 #include <type_traits>
 
@@ -114,6 +117,18 @@ SAME_VALUE(CuResult::invalid_device, CUDA_ERROR_INVALID_DEVICE);
 SAME_VALUE(CuResult::not_ready, CUDA_ERROR_NOT_READY);
 SAME_VALUE(kCuStreamNonBlocking, CU_STREAM_NON_BLOCKING);
 static_assert(std::is_same_v<CuDevice, CUdevice> && std::is_same_v<CuAddress, CUdeviceptr>);
+
+#ifdef NETCHECK_TEST_NVML_HEADER
+SAME_CALL(NvmlCalls, init, nvmlInit_v2);
+SAME_CALL(NvmlCalls, device_by_pci_bus_id, nvmlDeviceGetHandleByPciBusId_v2);
+SAME_CALL(NvmlCalls, mig_mode, nvmlDeviceGetMigMode);
+SAME_CALL(NvmlCalls, compute_processes, nvmlDeviceGetComputeRunningProcesses_v3);
+SAME_CALL(NvmlCalls, remapped_rows, nvmlDeviceGetRemappedRows);
+SAME_VALUE(NvmlResult::success, NVML_SUCCESS);
+SAME_VALUE(NvmlResult::insufficient_size, NVML_ERROR_INSUFFICIENT_SIZE);
+static_assert(sizeof(NvmlProcess) == sizeof(nvmlProcessInfo_t));
+static_assert(offsetof(NvmlProcess, pid) == offsetof(nvmlProcessInfo_t, pid));
+#endif
 
 }  // namespace
 }  // namespace netcheck::fabric::nccl

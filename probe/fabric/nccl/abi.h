@@ -120,4 +120,25 @@ struct CuCalls {
                             void** parameters, void** extra);
 };
 
+// --- NVML, the driver's library for watching --------------------------------------------------------------
+
+struct NvmlDevice;
+
+enum class NvmlResult : int { success = 0, insufficient_size = 7 };
+
+struct NvmlProcess {
+  unsigned pid = 0;
+  unsigned long long memory = 0;
+  unsigned gpu_instance = 0, compute_instance = 0;
+};
+
+struct NvmlCalls {
+  NvmlResult (*init)();
+  NvmlResult (*device_by_pci_bus_id)(const char*, NvmlDevice**);
+  NvmlResult (*mig_mode)(NvmlDevice*, unsigned* current, unsigned* pending);
+  NvmlResult (*compute_processes)(NvmlDevice*, unsigned* count, NvmlProcess*);
+  NvmlResult (*remapped_rows)(NvmlDevice*, unsigned* corrected, unsigned* uncorrected, unsigned* pending,
+                              unsigned* failed);
+};
+
 }  // namespace netcheck::fabric::nccl

@@ -104,6 +104,21 @@ Result<CuCalls> load_cuda(const std::string& path) {
   return calls;
 }
 
+Result<NvmlCalls> load_nvml(const std::string& path) {
+  const std::string name = path.empty() ? "libnvidia-ml.so.1" : path;
+  auto library = open_library(name);
+  if (!library) return tl::unexpected(library.error());
+  NvmlCalls calls{};
+  Binder binder(*library, name);
+  binder.bind(calls.init, "nvmlInit_v2");
+  binder.bind(calls.device_by_pci_bus_id, "nvmlDeviceGetHandleByPciBusId_v2");
+  binder.bind(calls.mig_mode, "nvmlDeviceGetMigMode");
+  binder.bind(calls.compute_processes, "nvmlDeviceGetComputeRunningProcesses_v3");
+  binder.bind(calls.remapped_rows, "nvmlDeviceGetRemappedRows");
+  if (!binder.missing().empty()) return fail("use", name, "it has no " + binder.missing());
+  return calls;
+}
+
 std::string nccl_version(int code) {
   if (code < kFirstLongCode) return fmt::format("{}.{}.{}", code / 1'000, code / 100 % 10, code % 100);
   return fmt::format("{}.{}.{}", code / 10'000, code / 100 % 100, code % 100);

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <future>
 
+#include "fabric/nccl/health.h"
+
 namespace netcheck::fabric::nccl {
 
 namespace {
@@ -47,7 +49,10 @@ Result<Opened> open_all(const Options& options, const Settings& settings) {
   auto driver = open_driver(settings.driver);
   if (!driver) return tl::unexpected(driver.error());
   opened.driver = std::make_unique<CuCalls>(*driver);
+  // Before this process is on the GPUs itself.
+  auto health = std::async(std::launch::async, [&] { return check_health(options.devices, settings); });
   auto nccl = Nccl::open(settings.library);
+  if (auto healthy = health.get(); !healthy) return tl::unexpected(healthy.error());
   if (!nccl) return tl::unexpected(nccl.error());
   opened.nccl = std::make_unique<Nccl>(std::move(*nccl));
   auto gpus = open_gpus(*opened.driver, options.devices);

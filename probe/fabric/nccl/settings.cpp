@@ -18,6 +18,13 @@ bool is_variable(std::string_view name) {
   return name.starts_with("NCCL_") && std::all_of(name.begin(), name.end(), allowed);
 }
 
+std::string* path_of(Settings& settings, const std::string& name) {
+  if (name == "library") return &settings.library;
+  if (name == "driver") return &settings.driver;
+  if (name == "watcher") return &settings.watcher;
+  return nullptr;
+}
+
 }  // namespace
 
 Result<Settings> read_settings(const std::map<std::string, std::string>& given) {
@@ -25,12 +32,17 @@ Result<Settings> read_settings(const std::map<std::string, std::string>& given) 
   for (const auto& [name, value] : given) {
     if (value.find('\0') != std::string::npos)
       return fail("set", printable(name, 64), "a zero byte is in it");
-    if (name == "library" || name == "driver") {
+    if (auto* const path = path_of(settings, name); path != nullptr) {
       if (value.empty() || value.front() != '/')
         return fail("set", name, "'" + printable(value) + "' is no absolute path");
-      (name == "library" ? settings.library : settings.driver) = value;
+      *path = value;
+    } else if (name == "mig" || name == "busy") {
+      if (value != "refuse" && value != "measure")
+        return fail("set", name, "'" + printable(value) + "' is neither refuse nor measure");
+      (name == "mig" ? settings.take_slices : settings.take_busy) = value == "measure";
     } else if (!is_variable(name)) {
-      return fail("set", printable(name, 64), "the NCCL fabric knows library, driver and NCCL_*");
+      return fail("set", printable(name, 64),
+                  "the NCCL fabric knows library, driver, watcher, mig, busy and NCCL_*");
     } else if (std::find(kOurs.begin(), kOurs.end(), name) != kOurs.end()) {
       return fail("set", name, "netcheck sets it itself");
     } else {

@@ -11,6 +11,9 @@ namespace netcheck::fabric::nccl {
 struct Settings {
   std::string library;                             ///< of NCCL; "" = libnccl.so.2 where the loader finds it
   std::string driver;                              ///< of CUDA; "" = libcuda.so.1
+  std::string watcher;                             ///< NVML; "" = libnvidia-ml.so.1
+  bool take_slices = false;                        ///< "mig=measure": GPUs in MIG mode, too
+  bool take_busy = false;                          ///< "busy=measure": GPUs that others compute on, too
   std::map<std::string, std::string> environment;  ///< NCCL_*
   std::string algorithm;                           ///< in force, in lower case: "ring"
 };
