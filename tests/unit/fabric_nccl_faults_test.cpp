@@ -49,6 +49,18 @@ TEST_F(FabricNccl, AnotherMachinesLibraryIsRefusedInWords) {
   EXPECT_THAT(refusal(other), HasSubstr("arm.so: "));
 }
 
+TEST_F(FabricNccl, ALibraryThatLacksACallIsRefusedWithItsName) {
+  std::ifstream source(std::string(NETCHECK_TEST_GPU) + "/libnccl.so.2", std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(source)), {});
+  const std::string call = "ncclReduceScatter";
+  for (auto at = bytes.find(call); at != std::string::npos; at = bytes.find(call, at + 1))
+    bytes[at] = 'x';
+  Options other = options(0);
+  other.settings["library"] = folder_ + "/0/less.so";
+  std::ofstream(folder_ + "/0/less.so", std::ios::binary) << bytes;
+  EXPECT_THAT(refusal(other), HasSubstr("less.so: it has no ncclReduceScatter"));
+}
+
 TEST_F(FabricNccl, AGpuThatIsNotThereIsNamed) {
   Options other = options(0);
   for (const std::string device : {"0000:f2:00.0", "cuda:0", ""}) {
@@ -143,6 +155,19 @@ TEST_F(FabricNccl, AnInitThatFailsSaysWhy) {
   ASSERT_TRUE(is<Failed>(events[1]));
   EXPECT_EQ(std::get<Failed>(*events[1]).trouble, judge::Trouble::refused);
   EXPECT_EQ(failure_of(events[1]), "NCCL: unhandled system error: Call to connect returned No route to host");
+}
+
+TEST_F(FabricNccl, ARankThatNeverJoinsIsWaitedForUntilGivenUp) {
+  open({"", ""});
+  for (const std::uint32_t node : {0u, 1u})
+    nodes_->fabric(node).invite(kTeam, node);
+  const auto invited = nodes_->gather({0, 1}, 5s);
+  ASSERT_TRUE(is<Invited>(invited[0]) && is<Invited>(invited[1]));
+  nodes_->fabric(1).join(
+      {kTeam, {std::get<Invited>(*invited[0]).card, std::get<Invited>(*invited[1]).card}, 1});
+  EXPECT_FALSE(nodes_->gather({1}, 300ms)[1]);
+  nodes_->fabric(1).abandon();
+  EXPECT_TRUE(is<Failed>(nodes_->gather({1}, 1s)[1]));
 }
 
 TEST_F(FabricNccl, AnInitThatHangsIsGivenUp) {

@@ -65,7 +65,8 @@ bool Course::launch() {
     return NcclResult::success;
   });
   if (result != NcclResult::success && result != NcclResult::in_progress) {
-    fail(nccl_.breakdown(result, runs_.front()->seat().communicator));
+    // What broke before says more than that a broken communicator takes no call.
+    if (healthy()) fail(nccl_.breakdown(result, runs_.front()->seat().communicator));
     return true;
   }
   ++launched_;

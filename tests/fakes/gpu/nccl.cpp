@@ -173,8 +173,10 @@ void launch(std::vector<Call> group) {
 NcclResult end_group() {
   for (const auto& one : inits)
     std::thread(init, one).detach();
-  for (const auto& call : calls)
-    call.comm->state = NcclResult::in_progress;
+  for (const auto& call : calls) {
+    NcclResult ready = NcclResult::success;  // an error stays
+    call.comm->state.compare_exchange_strong(ready, NcclResult::in_progress);
+  }
   const bool any = !inits.empty() || !calls.empty();
   if (!calls.empty()) std::thread(launch, std::move(calls)).detach();
   inits.clear();
@@ -183,7 +185,9 @@ NcclResult end_group() {
 }
 
 NcclResult add(const Call& call) {
-  if (call.comm->state != NcclResult::success) return NcclResult::invalid_argument;
+  const NcclResult state = call.comm->state;
+  if (state == NcclResult::in_progress) return NcclResult::invalid_argument;
+  if (state != NcclResult::success) return state;
   if (netcheck_fake_device_of(call.stream) != call.comm->device) return NcclResult::invalid_usage;
   calls.push_back(call);
   return depth > 0 ? NcclResult::success : end_group();
