@@ -150,7 +150,7 @@ TEST_F(FabricNccl, RefusesWhatItCannotRun) {
 
 TEST_F(FabricNccl, AnInitThatFailsSaysWhy) {
   open({"", "init=error"});
-  const auto events = nodes_->form(kTeam, 500ms);
+  const auto events = nodes_->form(kTeam, 1500ms);
   EXPECT_FALSE(events[0]) << "the other goes on waiting";
   ASSERT_TRUE(is<Failed>(events[1]));
   EXPECT_EQ(std::get<Failed>(*events[1]).trouble, judge::Trouble::refused);
@@ -202,7 +202,7 @@ TEST_F(FabricNccl, ATeamThatIsLeftWhileItFormsIsAnswered) {
 TEST_F(FabricNccl, AnAsynchronousErrorFailsTheBatchInWords) {
   // The first operation only connects; then the warm-up, the barrier: the fourth is the first timed one.
   form({"", "async_error=4"});
-  const auto events = nodes_->run(kTeam, batch(Op::all_reduce, 1 << 20), 3s);
+  const auto events = nodes_->run(kTeam, batch(Op::all_reduce, 1 << 20), 2s);
   ASSERT_TRUE(is<Failed>(events[1]));
   const auto& failed = std::get<Failed>(*events[1]);
   EXPECT_EQ(failed.trouble, judge::Trouble::no_bytes);
@@ -227,7 +227,7 @@ TEST_F(FabricNccl, ADeadPeerIsNoticedByTheOthers) {
 TEST_F(FabricNccl, AHangKeepsWhatWasMeasuredBefore) {
   // Connect, warm-up, barrier, one timed operation; the fifth never ends.
   form({"", "stall=5"});
-  const auto events = nodes_->run(kTeam, batch(Op::all_reduce, 1 << 20), 500ms);
+  const auto events = nodes_->run(kTeam, batch(Op::all_reduce, 1 << 20), 1s);
   EXPECT_FALSE(events[0]);
   EXPECT_FALSE(events[1]);
   nodes_->fabric(1).abandon();
@@ -249,7 +249,7 @@ TEST_F(FabricNccl, ADeadEdgeStallsNoOther) {
   nodes_->fabric(0).run(one);
   const auto sender = nodes_->gather({0}, 5s)[0];
   EXPECT_TRUE(is<Measured>(sender)) << failure_of(sender);
-  EXPECT_FALSE(nodes_->gather({1}, 300ms)[1]);
+  EXPECT_FALSE(nodes_->gather({1}, 1s)[1]);
   nodes_->fabric(1).abandon();
   const auto event = nodes_->gather({1}, 2s)[1];
   ASSERT_TRUE(is<Failed>(event));

@@ -1,5 +1,6 @@
 // Parts of the NCCL module by themselves: what it reads from NCCL's log and unique id, cards, versions, the
 // kernels' text.
+#ifdef NETCHECK_TEST_NCCL  // built with the NCCL module
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -238,3 +239,4 @@ TEST(NcclKernels, AreAssembledByARealAssembler) {
 
 }  // namespace
 }  // namespace netcheck::fabric::nccl
+#endif
