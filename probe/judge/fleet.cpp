@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -139,12 +140,13 @@ void add_oddities(const std::vector<NodeTraits>& nodes, const Trait& trait, cons
     std::string text;
     for (const auto& [value, which] : by_value)
       text += fmt::format("{}{} on {}", text.empty() ? "" : ", ", value, names_of(nodes, which));
-    oddities.push_back({trait.key, {}, printable(fmt::format("{} differ: {}", trait.key, text), 512)});
+    oddities.push_back(
+        {trait.key, {}, {}, {}, printable(fmt::format("{} differ: {}", trait.key, text), 512)});
     return;
   }
   for (const auto& [value, which] : by_value) {
     if (value == usual->first) continue;
-    oddities.push_back({trait.key, which,
+    oddities.push_back({trait.key, which, value, usual->first,
                         fmt::format("{} {} {}, the other {} nodes {}", names_of(nodes, which),
                                     which.size() == 1 ? "has" : "have", with_key(trait, value),
                                     usual->second.size(), usual->first)});
@@ -211,13 +213,32 @@ std::vector<Oddity> odd_ones(const std::vector<NodeTraits>& nodes) {
   for (std::uint32_t i = 0; i < nodes.size(); ++i)
     for (const Trait& trait : nodes[i].traits) {
       if (traits.try_emplace(trait.key, trait).second) keys.push_back(trait.key);
-      by_key[trait.key][nodes[i].product][trait.value].push_back(i);
+      ByValue& by_value = by_key[trait.key][nodes[i].product];
+      const auto told = [i](const auto& entry) { return !entry.second.empty() && entry.second.back() == i; };
+      if (std::ranges::none_of(by_value, told)) by_value[trait.value].push_back(i);
     }
   std::vector<Oddity> oddities;
   for (const std::string& key : keys)
     for (const auto& [product, by_value] : by_key[key])
       add_oddities(nodes, traits[key], by_value, oddities);
   return oddities;
+}
+
+std::optional<Flaw> flaw_of(std::string_view trait) {
+  constexpr std::array<std::pair<std::string_view, Flaw>, 10> kKinds = {
+      {{"GPUs", Flaw::odd_gpus},
+       {"GPU model", Flaw::odd_gpus},
+       {"fabric ports", Flaw::odd_ports},
+       {"fabric ports up", Flaw::odd_ports},
+       {"rails of", Flaw::odd_rate},
+       {"MTU", Flaw::odd_mtu},
+       {"PCIe links of", Flaw::odd_pcie},
+       {"NVLinks of GPUs", Flaw::odd_nvlink},
+       {"NUMA nodes", Flaw::odd_cpu},
+       {"cores", Flaw::odd_cpu}}};
+  for (const auto& [key, flaw] : kKinds)
+    if (key == trait) return flaw;
+  return std::nullopt;
 }
 
 std::vector<Difference> differences(const Machine& one, const Machine& other) {

@@ -6,9 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "contract/flaw.h"
 #include "contract/machine.h"
 #include "measure/limits.h"
 
@@ -38,12 +41,16 @@ struct NodeTraits {
 struct Oddity {
   std::string key;
   std::vector<std::uint32_t> nodes;  ///< indices; empty where no value is more than half of the nodes'
+  std::string value, usual;          ///< theirs and the others'; empty where no value is
   std::string what;  ///< "n3 has 7 GPUs, the other 15 nodes 8", in one line whatever their number
   friend bool operator==(const Oddity&, const Oddity&) = default;
 };
 
-/// In the order of the traits.
+/// In the order of the traits. A trait that a node tells twice counts once.
 [[nodiscard]] std::vector<Oddity> odd_ones(const std::vector<NodeTraits>& nodes);
+
+/// What nodes that differ in this trait are said to have; nullopt: there is no such trait.
+[[nodiscard]] std::optional<Flaw> flaw_of(std::string_view trait);
 
 struct Difference {
   std::string what;        ///< "GPUs", "mlx5_3: rate"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "contract/units.h"
+#include "judge/node_hardware.h"
 #include "judge/trouble.h"
 #include "measure/batch.h"
 
@@ -24,17 +25,24 @@ struct Thresholds {
   std::optional<Rate> site_floor;    ///< the site's alone. Blame uses this one: a user's wish blames no node
   std::optional<Rate> min_per_rail;  ///< the site's, for each rail's bus bandwidth; blame uses it too
   std::optional<Rate> min_per_pair;  ///< the site's, for one way between two nodes, over all rails
+  // Of the job's limit (judge/job_limit.h): what they come to is in those above once set_bars has been
+  // called.
+  std::optional<double> min_fraction, min_fraction_per_rail;
+  std::optional<Rate> nominal;            ///< the site's word for what a node's rails could reach together
+  std::vector<std::string> unattainable;  ///< "min: 4000Gbps": dropped, above the limit
 };
 
 struct NodePlan {
   std::string name;
-  std::vector<std::string> lanes;  ///< what its fabric opened: "eth0", "mlx5_0:1"
-  std::string machine;             ///< class of hardware: only nodes of one class are compared
+  std::vector<std::string> lanes;        ///< what its fabric opened: "eth0", "mlx5_0:1"
+  std::string machine;                   ///< class of hardware: only nodes of one class are compared
+  std::optional<NodeHardware> hardware;  ///< what it says of itself; nullopt: it could not look
 };
 
 struct Plan {
   std::vector<NodePlan> nodes;  ///< NodeList order; every node of the job
   Thresholds thresholds;
+  Weights weights;         ///< what the site makes of flawed hardware
   Op op = Op::all_gather;  ///< of the gate
   Type type = Type::f32;
   std::string algorithm;         ///< "" = default

@@ -212,21 +212,25 @@ Done done_from(const Json& value, const Plan& plan, Formed& formed, std::set<std
 // --- plan -----------------------------------------------------------------------------------------------
 
 Json write(const NodePlan& node) {
-  return {{"name", node.name}, {"lanes", node.lanes}, {"machine", node.machine}};
+  Json json{{"name", node.name}, {"lanes", node.lanes}, {"machine", node.machine}};
+  if (node.hardware) json["hardware"] = to_json(*node.hardware);
+  return json;
 }
 
-std::string lane_from(const Json& value) {
-  if (!value.is_string()) throw Malformed{"node: a lane is no text"};
+std::string text_from(const Json& value) {
+  if (!value.is_string()) throw Malformed{"a list of texts holds something else"};
   const auto& text = value.get_ref<const std::string&>();
-  if (text.size() > kMaxName) throw Malformed{"node: a lane's name is too long"};
+  if (text.size() > kMaxName) throw Malformed{"a text in a list is too long"};
   return text;
 }
 
 NodePlan node_from(const Json& value) {
   const Fields fields(value, "node");
   return {.name = fields.text("name", kMaxName),
-          .lanes = read_list(fields.array("lanes", kMaxLanes), lane_from),
-          .machine = fields.text("machine", kMaxName)};
+          .lanes = read_list(fields.array("lanes", kMaxLanes), text_from),
+          .machine = fields.text("machine", kMaxName),
+          .hardware = fields.has("hardware") ? std::optional(hardware_from_json(fields.object("hardware")))
+                                             : std::nullopt};
 }
 
 Json write(const Thresholds& thresholds) {
@@ -235,7 +239,17 @@ Json write(const Thresholds& thresholds) {
   if (thresholds.site_floor) json["site_floor"] = thresholds.site_floor->bits_per_second;
   if (thresholds.min_per_rail) json["min_per_rail"] = thresholds.min_per_rail->bits_per_second;
   if (thresholds.min_per_pair) json["min_per_pair"] = thresholds.min_per_pair->bits_per_second;
+  if (thresholds.min_fraction) json["min_fraction"] = *thresholds.min_fraction;
+  if (thresholds.min_fraction_per_rail) json["min_fraction_per_rail"] = *thresholds.min_fraction_per_rail;
+  if (thresholds.nominal) json["nominal"] = thresholds.nominal->bits_per_second;
+  if (!thresholds.unattainable.empty()) json["unattainable"] = thresholds.unattainable;
   return json;
+}
+
+double part_from(const Fields& fields, std::string_view key) {
+  const double value = fields.finite(key);
+  if (!(value > 0 && value <= 1)) throw Malformed{fmt::format("{} is no part", key)};
+  return value;
 }
 
 Thresholds thresholds_from(const Json& value) {
@@ -245,6 +259,13 @@ Thresholds thresholds_from(const Json& value) {
   if (fields.has("site_floor")) thresholds.site_floor = rate_from(fields, "site_floor");
   if (fields.has("min_per_rail")) thresholds.min_per_rail = rate_from(fields, "min_per_rail");
   if (fields.has("min_per_pair")) thresholds.min_per_pair = rate_from(fields, "min_per_pair");
+  if (fields.has("min_fraction")) thresholds.min_fraction = part_from(fields, "min_fraction");
+  if (fields.has("min_fraction_per_rail"))
+    thresholds.min_fraction_per_rail = part_from(fields, "min_fraction_per_rail");
+  if (fields.has("nominal")) thresholds.nominal = rate_from(fields, "nominal");
+  constexpr std::size_t kMaxUnattainable = 3;
+  if (fields.has("unattainable"))
+    thresholds.unattainable = read_list(fields.array("unattainable", kMaxUnattainable), text_from);
   return thresholds;
 }
 
@@ -253,6 +274,7 @@ Thresholds thresholds_from(const Json& value) {
 Json to_json(const Plan& plan) {
   return {{"nodes", list_of(plan.nodes, [](const NodePlan& node) { return write(node); })},
           {"thresholds", write(plan.thresholds)},
+          {"weights", netcheck::to_json(plan.weights)},
           {"op", netcheck::name(plan.op)},
           {"type", netcheck::name(plan.type)},
           {"algorithm", plan.algorithm},
@@ -268,6 +290,7 @@ Plan plan_from_json(const Json& value) {
   Plan plan;
   plan.nodes = read_list(fields.array("nodes", kMaxNodes), node_from);
   plan.thresholds = thresholds_from(fields.object("thresholds"));
+  plan.weights = weights_from_json(fields.object("weights"));
   const auto op = parse_op(fields.text("op", kMaxName));
   if (!op || *op == Op::transfer) throw Malformed{"plan: no such operation for a gate"};
   plan.op = *op;

@@ -8,6 +8,7 @@
 #include "contract/job.h"
 #include "contract/wire.h"
 #include "judge/groups.h"
+#include "judge/job_flaws.h"
 #include "judge/names.h"
 
 namespace netcheck::judge {
@@ -17,6 +18,8 @@ namespace {
 constexpr std::size_t kLineBytes = 1'024;
 /// Parts that could grow with the job are cut, so that what comes last is still there.
 constexpr std::size_t kMissingBytes = 160, kListBytes = 320, kLaneBytes = 32;
+/// Of a line that has culprits and a reason as well.
+constexpr std::size_t kBadBytes = 96, kAsideBytes = 64, kOneBytes = 112;
 
 std::string rate_words(Rate rate) {
   return rate.bits_per_second > 0 ? format_rate(rate) : "0Gbps";
@@ -43,6 +46,7 @@ void add_figures(std::string& line, const std::optional<Figures>& figures, const
     line += " min_per_rail=" + format_rate(*plan.thresholds.min_per_rail, true);
   if (plan.thresholds.min_per_pair)
     line += " min_per_pair=" + format_rate(*plan.thresholds.min_per_pair, true);
+  if (const auto limit = limit_to_tell(plan, figures)) line += " limit=" + rate_words(*limit);
   line += fmt::format(" op={}", netcheck::name(figures ? figures->op : plan.op));
   if (figures && !figures->algorithm.empty()) line += " algo=" + plain(figures->algorithm, kLaneBytes);
 }
@@ -67,11 +71,23 @@ std::vector<std::string> described(const std::vector<Culprit>& culprits, const P
   return words;
 }
 
+/// What there is to say beside another verdict than pass; what fails the check stands under bad=.
+void add_warnings(std::string& line, const Plan& plan, const std::vector<Flawed>& told) {
+  std::vector<std::string> warnings = hardware_warnings(plan, std::nullopt);
+  std::erase_if(warnings, [&](const std::string& word) {
+    return std::ranges::find(told, word, &Flawed::words) != told.end();
+  });
+  if (!warnings.empty()) line += " warn=" + plain(listed(warnings, kAsideBytes), kOneBytes);
+}
+
 std::string words(const Pass& pass, const Plan& plan, Ns took) {
   std::string line = "netcheck=pass";
   add_figures(line, pass.figures, plan, false);
   add_size(line, pass.figures, plan);
-  if (!pass.warnings.empty()) line += " warn=" + plain(listed(pass.warnings, kListBytes), kListBytes + 160);
+  std::vector<std::string> warnings = pass.warnings;
+  for (std::string& word : hardware_warnings(plan, pass.figures))
+    warnings.push_back(std::move(word));
+  if (!warnings.empty()) line += " warn=" + plain(listed(warnings, kListBytes), kListBytes + 160);
   add_end(line, took, "");
   return line;
 }
@@ -82,6 +98,11 @@ std::string words(const Fail& fail, const Plan& plan, Ns took) {
   add_size(line, fail.figures, plan);
   if (!fail.blame.culprits.empty())
     line += " slow=" + listed(described(fail.blame.culprits, plan), kListBytes);
+  std::vector<std::string> bad;
+  for (const Flawed& flawed : fail.flawed)
+    bad.push_back(flawed.words);
+  if (!bad.empty()) line += " bad=" + plain(listed(bad, kBadBytes), 2 * kOneBytes);
+  add_warnings(line, plan, fail.flawed);
   add_end(line, took, fail.reason);
   return line;
 }
@@ -92,6 +113,7 @@ std::string words(const Inconclusive& verdict, const Plan& plan, Ns took) {
     line += " missing=" + plain(fold_node_list(verdict.missing, kMissingBytes), kMissingBytes);
   if (verdict.figures) line += " busbw=" + rate_words(verdict.figures->busbw);
   add_size(line, verdict.figures, plan);
+  add_warnings(line, plan, {});
   add_end(line, took, verdict.reason);
   return line;
 }
@@ -137,7 +159,13 @@ Json details(const Pass& pass, const Plan& /*plan*/) {
 }
 
 Json details(const Fail& fail, const Plan& plan) {
-  Json json{{"blame", to_json(fail.blame, plan)}, {"reason", fail.reason}, {"dead", fail.dead}};
+  Json flawed = Json::array();
+  for (const Flawed& one : fail.flawed)
+    flawed.push_back(one.words);
+  Json json{{"blame", to_json(fail.blame, plan)},
+            {"reason", fail.reason},
+            {"dead", fail.dead},
+            {"bad", std::move(flawed)}};
   if (fail.figures) json["figures"] = to_json(*fail.figures);
   return json;
 }
@@ -171,6 +199,7 @@ std::string line(const Verdict& verdict, const Plan& plan, Ns took) {
 Json to_json(const Verdict& verdict, const Plan& plan) {
   Json json = std::visit([&](const auto& kind) { return details(kind, plan); }, verdict);
   json["verdict"] = name(verdict);
+  json["hardware"] = hardware_to_json(plan);
   return json;
 }
 

@@ -1,5 +1,6 @@
 // See verdict.h. What counts before what: missing nodes, then proof of failure (wrong data, a dead path, a
-// figure below the threshold), then everything that kept the check from measuring, then pass.
+// figure below the threshold, hardware that the site fails for), then everything that kept the check from
+// measuring, then pass.
 #include "judge/verdict.h"
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "judge/evidence.h"
 #include "judge/gate.h"
 #include "judge/groups.h"
+#include "judge/job_flaws.h"
 #include "judge/line.h"
 #include "judge/names.h"
 #include "judge/pairs.h"
@@ -172,6 +174,13 @@ std::optional<Fail> proven_fail(const Evidence& evidence) {
   return std::nullopt;
 }
 
+std::vector<Flawed> flawed(const Plan& plan) {
+  std::vector<Flawed> all;
+  for (const JobFlaw& flaw : flaws_of(plan))
+    if (flaw.weight == Weight::fail) all.push_back({flaw.nodes, describe(flaw, plan), flaw.broken_part});
+  return all;
+}
+
 std::string trouble_words(Trouble trouble) {
   switch (trouble) {
     case Trouble::no_bytes:
@@ -309,7 +318,14 @@ Verdict decide(const Plan& plan, const History& history) {
     evidence.blame = decode(plan, evidence.edges);
     evidence.short_way = short_way(plan, evidence.edges);
   }
-  if (auto fail = proven_fail(evidence)) return *fail;
+  auto fail = proven_fail(evidence);
+  // What the hardware is known by was not measured: it stands also where nothing could be.
+  auto bad = flawed(plan);
+  if (!fail && !bad.empty()) fail = Fail{.figures = evidence.figures, .blame = {}, .reason = {}};
+  if (fail) {
+    fail->flawed = std::move(bad);
+    return *fail;
+  }
   if (evidence.gate.state == GateState::ended && evidence.blame.silent)
     return inconclusive(evidence, Phase::blame, evidence.blame.explanation);
   if (evidence.blame.dead)

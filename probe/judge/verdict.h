@@ -17,11 +17,18 @@ struct Pass {
   Figures figures;
   std::vector<std::string> warnings;  ///< "n3(tx: 96.0Mbps)": slow beside the others, as blame has it
 };
+/// Hardware for which the site lets a check fail (judge/job_flaws.h).
+struct Flawed {
+  std::vector<std::uint32_t> nodes;  ///< empty: they differ, and none is odd
+  std::string words;                 ///< "n3(port-down: mlx5_3)"
+  bool broken_part = false;          ///< a part of theirs, by their own word: may be drained
+};
 struct Fail {
   std::optional<Figures> figures;  ///< none when no gate completed (a dead data path)
   Blame blame;
-  std::string reason;  ///< clause for the line when no culprit carries it; may be empty
-  bool dead = false;   ///< a data path carries nothing at all: a bandwidth of 0, whatever was measured before
+  std::string reason;          ///< clause for the line when no culprit carries it; may be empty
+  std::vector<Flawed> flawed;  ///< alone, or beside slow nodes
+  bool dead = false;  ///< a data path carries nothing at all: a bandwidth of 0, whatever was measured before
 };
 /// Could not measure. Never refuses, never drains.
 struct Inconclusive {

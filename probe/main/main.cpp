@@ -24,6 +24,7 @@
 #include "main/topo.h"
 #include "policy/comment.h"
 #include "prolog/supervisor.h"
+#include "session/look.h"
 #include "session/probe.h"
 
 namespace {
@@ -33,6 +34,7 @@ using netcheck::ExitCode;
 constexpr const char* kConfig = "/etc/netcheck/netcheck.toml";
 constexpr const char* kSyslog = "/dev/log";
 constexpr int kFabricSocket = 3;  // fabric/child.h
+constexpr int kLookPipe = 3;      // session/look.h
 
 constexpr const char* kAbout =
     "netcheck: checks a Slurm job's network at the moment the job starts, on exactly the nodes it was "
@@ -80,6 +82,10 @@ void add_internal(CLI::App& app, Arguments& arguments, std::function<int()>& cho
   CLI::App* probe = app.add_subcommand("probe", "one node's part of a check (started by netcheck prolog)");
   probe->group("");
   probe->callback([&chosen] { chosen = [] { return netcheck::session::probe(own_path(), {}); }; });
+  CLI::App* look =
+      app.add_subcommand("look", "the process that looks at the hardware (started by netcheck probe)");
+  look->group("");
+  look->callback([&chosen] { chosen = [] { return netcheck::session::look(kLookPipe); }; });
   CLI::App* fabric = app.add_subcommand("fabric", "the process that moves bytes (started by netcheck probe)");
   fabric->group("");
   fabric->add_option("name", arguments.fabric)->required();

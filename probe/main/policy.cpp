@@ -56,6 +56,8 @@ Result<Answer> answer(const PolicyQuestion& question) {
     result.notes.push_back(wish.note());
   for (std::string& line : without_effect(result.policy))
     result.notes.push_back(std::move(line));
+  if (std::string where = where_fractions_count(result.policy); !where.empty())
+    result.notes.push_back(std::move(where));
   if (std::string idle = action_without_threshold(result.policy); !idle.empty())
     result.notes.push_back(std::move(idle));
   result.site = std::move(*site);

@@ -9,7 +9,9 @@ namespace netcheck {
 namespace {
 
 bool has_threshold(const Policy& policy) {
-  return policy.min || policy.min_per_rail || policy.min_per_pair;
+  return policy.min || policy.min_per_rail || policy.min_per_pair || policy.min_fraction ||
+         policy.min_fraction_per_rail ||
+         std::ranges::any_of(kAllFlaws, [&](Flaw flaw) { return policy.findings.of(flaw) == Weight::fail; });
 }
 
 }  // namespace

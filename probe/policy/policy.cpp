@@ -81,6 +81,20 @@ std::string hash_of(const std::vector<std::string>& terms) {
   return fmt::format("{:016x}", hash);
 }
 
+std::string term(const std::optional<Rate>& rate) {
+  return rate ? fmt::format("{}", rate->bits_per_second) : "none";
+}
+
+/// What is asked of the hardware.
+std::string hardware_term(const Policy& policy) {
+  const auto part = [](const std::optional<double>& value) {
+    return value ? fmt::format("{}", *value) : std::string("none");
+  };
+  return fmt::format("hardware=min_fraction {}, min_fraction_per_rail {}, nominal {}, findings {}",
+                     part(policy.min_fraction), part(policy.min_fraction_per_rail), term(policy.nominal),
+                     to_json(policy.findings).dump());
+}
+
 }  // namespace
 
 std::string_view name(Mode mode) {
@@ -112,6 +126,12 @@ Policy apply(Policy policy, const Request& request, std::vector<Wish>& wishes) {
   return policy;
 }
 
+std::string where_fractions_count(const Policy& policy) {
+  if (!policy.min_fraction && !policy.min_fraction_per_rail) return {};
+  return "min_fraction and min_fraction_per_rail count where RDMA carries the bytes and the rails' speed is "
+         "known; a check's record says whether they did (judged.hardware.limit)";
+}
+
 std::vector<std::string> without_effect(const Policy& policy) {
   std::vector<std::string> lines;
   const auto say = [&](const char* section, const char* key, const char* why) {
@@ -120,9 +140,6 @@ std::vector<std::string> without_effect(const Policy& policy) {
                                 source == policy.sources.end() ? policy::kBuiltIn : source->second, key,
                                 why));
   };
-  constexpr const char* kNominal = " yet: what the hardware could reach is not known";
-  if (policy.min_fraction) say("threshold", "min_fraction", kNominal);
-  if (policy.min_fraction_per_rail) say("threshold", "min_fraction_per_rail", kNominal);
   if (policy.annotate) return lines;
   // How often a job was sent away, and what was done in the last hour, stands in AdminComment alone.
   constexpr const char* kNoComment =
@@ -135,13 +152,11 @@ std::vector<std::string> without_effect(const Policy& policy) {
 }
 
 std::vector<std::string> agreement_terms(const Policy& policy) {
-  const auto rate = [](const std::optional<Rate>& value) {
-    return value ? fmt::format("{}", value->bits_per_second) : std::string("none");
-  };
-  return {fmt::format("threshold.min={}", rate(policy.min)),
-          fmt::format("threshold.site_min={}", rate(policy.site_min)),
-          fmt::format("threshold.min_per_rail={}", rate(policy.min_per_rail)),
-          fmt::format("threshold.min_per_pair={}", rate(policy.min_per_pair)),
+  return {fmt::format("threshold.min={}", term(policy.min)),
+          fmt::format("threshold.site_min={}", term(policy.site_min)),
+          fmt::format("threshold.min_per_rail={}", term(policy.min_per_rail)),
+          fmt::format("threshold.min_per_pair={}", term(policy.min_per_pair)),
+          hardware_term(policy),
           fmt::format("check.op={}", policy.op),
           fmt::format("check.time={}ns", policy.time.count()),
           fmt::format("check.rendezvous={}ns", policy.rendezvous.count()),
@@ -156,7 +171,7 @@ std::string measured_with(const Policy& policy) {
                   fmt::format("devices={}", fmt::join(policy.devices, ",")),
                   fmt::format("exclude={}", fmt::join(policy.exclude, ",")), fmt::format("op={}", policy.op),
                   fmt::format("group_size={}", policy.group_size), fmt::format("memory={}", policy.memory),
-                  fmt::format("slice={}ns", policy.slice.count())});
+                  fmt::format("slice={}ns", policy.slice.count()), hardware_term(policy)});
 }
 
 std::string agreement(const Policy& policy) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "contract/error.h"
+#include "contract/flaw.h"
 #include "contract/units.h"
 #include "policy/request.h"
 
@@ -40,8 +41,11 @@ struct Policy {
   std::optional<Rate> site_min;      ///< the site's alone
   std::optional<Rate> min_per_rail;  ///< of each rail's bus bandwidth
   std::optional<Rate> min_per_pair;  ///< of one way between two nodes, all rails together
-  // Of what the hardware could nominally reach. Kept, and said to be without effect: nominal is not known yet
+  /// Of what the hardware could nominally reach: count where that is known and RDMA carries the bytes
   std::optional<double> min_fraction, min_fraction_per_rail;
+  std::optional<Rate> nominal;  ///< what a node's rails could reach together, where netcheck cannot know
+  // [findings]
+  Weights findings;
   // [check]
   std::string op = "auto";
   Ns time = std::chrono::seconds(8);       ///< whole deadline: Slurm 25.11 prints "Prolog hung" after 8 s
@@ -136,6 +140,9 @@ struct Site {
 /// the rules make of it does not fit together.
 [[nodiscard]] Result<Policy> resolve(const Site& site, const JobKind& kind);
 
+/// "min_fraction counts where …"; "" where no fraction is asked for.
+[[nodiscard]] std::string where_fractions_count(const Policy& policy);
+
 /// What in a policy has no effect, in words, one line each.
 [[nodiscard]] std::vector<std::string> without_effect(const Policy& policy);
 /// The same of the site's file: of its sections, and of what each rule makes of them.
@@ -173,8 +180,8 @@ struct Wish {
 /// How a node is reached: the site's exception, else its template with {node} filled in.
 [[nodiscard]] std::string address_of(const Policy& policy, const std::string& node);
 
-/// Hash of the settings that decide what is measured over what, and so whether a figure still says something
-/// (hex).
+/// Hash of the settings that decide what is measured over what and what is asked of the hardware, and so
+/// whether a pass still says something (hex).
 [[nodiscard]] std::string measured_with(const Policy& policy);
 
 /// Hash of the settings on which all nodes must agree (hex); a difference is named before anything can hang

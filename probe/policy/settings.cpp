@@ -83,6 +83,36 @@ std::vector<Setting> thresholds() {
        fraction(&Policy::min_fraction)},
       {"threshold", "min_fraction_per_rail", Scope::job, "the same for each rail alone",
        fraction(&Policy::min_fraction_per_rail)},
+      {"threshold", "nominal", Scope::job, "what a node's rails could reach together, where it is not known",
+       rate(&Policy::nominal)},
+  };
+}
+
+Setting finding(std::string_view key, Flaw flaw, std::string_view about) {
+  return {"findings", key, Scope::job, about, weight(flaw)};
+}
+
+std::vector<Setting> findings() {
+  return {
+      finding("port_down", Flaw::port_down, "a fabric port is down"),
+      finding("port_slow", Flaw::port_slow, "one is slower than its like on the node"),
+      finding("pcie_narrow", Flaw::pcie_narrow, "a card has fewer PCIe lanes than both ends have"),
+      finding("pcie_slow", Flaw::pcie_slow, "one is on an older generation of PCIe than both ends can"),
+      finding("gpu_lost", Flaw::gpu_lost, "a GPU is on the bus, and its driver does not know it"),
+      finding("gpu_far", Flaw::gpu_far, "a GPU goes to a port far from it, its own being down or excluded"),
+      finding("nvlink_missing", Flaw::nvlink_missing, "GPUs that are made for NVLink have none"),
+      finding("nvlink_uneven", Flaw::nvlink_uneven, "a GPU has fewer NVLinks than the others"),
+      finding("mtu_uneven", Flaw::mtu_uneven, "the rails of a node differ in their MTU"),
+      finding("memlock", Flaw::memlock, "too little memory may be locked for RDMA"),
+      finding("iommu", Flaw::iommu, "the IOMMU sends traffic of GPUs and NICs by the CPU"),
+      finding("acs", Flaw::acs, "ACS at a switch does"),
+      finding("odd_gpus", Flaw::odd_gpus, "a node has other GPUs than the others"),
+      finding("odd_ports", Flaw::odd_ports, "another number of fabric ports, or of those that are up"),
+      finding("odd_rate", Flaw::odd_rate, "rails of another speed"),
+      finding("odd_mtu", Flaw::odd_mtu, "another MTU"),
+      finding("odd_pcie", Flaw::odd_pcie, "cards with other numbers of PCIe lanes"),
+      finding("odd_nvlink", Flaw::odd_nvlink, "another number of NVLinks"),
+      finding("odd_cpu", Flaw::odd_cpu, "other numbers of cores or NUMA nodes"),
   };
 }
 
@@ -202,7 +232,7 @@ std::vector<Setting> record() {
 
 std::vector<Setting> collect() {
   std::vector<Setting> all;
-  for (auto* part : {thresholds, check, when, users, action, probe, peers, fabric, record})
+  for (auto* part : {thresholds, findings, check, when, users, action, probe, peers, fabric, record})
     for (Setting& setting : part())
       all.push_back(std::move(setting));
   return all;

@@ -181,6 +181,20 @@ Value fraction(std::optional<double> Policy::*field) {
           .show = [=](const Policy& policy) { return policy.*field ? Json(*(policy.*field)) : Json(kNone); }};
 }
 
+Value weight(Flaw flaw) {
+  constexpr const char* kForm = "\"ignore\", \"warn\" or \"fail\"";
+  return {.form = kForm,
+          .read = [=](Policy& policy, const toml::node& node) -> std::string {
+            const auto* word = node.as_string();
+            const auto weight = parse_weight(word == nullptr ? "" : word->get());
+            if (!weight) return fmt::format("must be {}", kForm);
+            policy.findings.of(flaw) = *weight;
+            return {};
+          },
+          .copy = [=](Policy& to, const Policy& from) { to.findings.of(flaw) = from.findings.of(flaw); },
+          .show = [=](const Policy& policy) { return Json(std::string(name(policy.findings.of(flaw)))); }};
+}
+
 Value share(Share Policy::*field) {
   constexpr const char* kForm = "a whole number, or a share in quotes, for example \"1%\"";
   return {.form = kForm,

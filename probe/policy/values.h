@@ -22,6 +22,8 @@ using Check = std::function<std::string(const std::string&)>;
 /// The site's threshold: effective and the site's own at once.
 [[nodiscard]] Value threshold();
 [[nodiscard]] Value fraction(std::optional<double> Policy::*field);
+/// "ignore", "warn" or "fail".
+[[nodiscard]] Value weight(Flaw flaw);
 [[nodiscard]] Value share(Share Policy::*field);
 /// Of `form` ("device names or globs"), each of characters that names may have and of those in `extra`.
 [[nodiscard]] Value texts(std::vector<std::string> Policy::*field, const std::string& form,

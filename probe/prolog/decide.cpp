@@ -167,6 +167,7 @@ class Decision {
     if (!cluster_.placement) return "placement-unknown";
     if (cluster_.placement->reserved) return "reservation";
     if (standing.contiguous) return "contiguous";
+    if (standing.constrained_together) return "constraint";
     for (const std::string& culprit : finding_.culprits)
       if (contains(cluster_.placement->required, culprit)) return "nodelist-has-" + culprit;
     if (!cluster_.nodes) return "nodes-unknown";
@@ -289,6 +290,28 @@ class Decision {
   std::string brakes_, drain_brakes_;
 };
 
+// Nodes whose hardware fails the check are kept away from like slow ones, once there are others to be like.
+void add_flawed(const judge::Fail& failed, Finding& finding) {
+  for (const judge::Flawed& flawed : failed.flawed)
+    for (const std::uint32_t node : flawed.nodes)
+      if (node < finding.nodes.size() && !contains(finding.culprits, finding.nodes[node]))
+        finding.culprits.push_back(finding.nodes[node]);
+}
+
+// Drained only for a broken part, by the node's own word: what most of a job's nodes have may be what is
+// wrong.
+void add_broken(const judge::Fail& failed, Finding& finding) {
+  for (const judge::Flawed& flawed : failed.flawed) {
+    if (!flawed.broken_part) continue;
+    for (const std::uint32_t node : flawed.nodes) {
+      if (node >= finding.nodes.size()) continue;
+      const std::string& name = finding.nodes[node];
+      if (std::ranges::find(finding.drainable, name, &Finding::Isolated::node) == finding.drainable.end())
+        finding.drainable.push_back({name, flawed.words});
+    }
+  }
+}
+
 }  // namespace
 
 Finding finding_of(const judge::Verdict& verdict, const std::optional<judge::Verdict>& site,
@@ -309,8 +332,11 @@ Finding finding_of(const judge::Verdict& verdict, const std::optional<judge::Ver
                           for (const judge::Culprit& culprit : failed.blame.culprits)
                             if (known(culprit) && !contains(finding.culprits, finding.nodes[culprit.node]))
                               finding.culprits.push_back(finding.nodes[culprit.node]);
+                          add_flawed(failed, finding);
                           if (finding.culprits.empty())
-                            finding.no_culprit = why_no_culprit(failed.blame, plan.nodes.size());
+                            finding.no_culprit = failed.flawed.empty()
+                                                     ? why_no_culprit(failed.blame, plan.nodes.size())
+                                                     : "nodes-differ";
                         }},
              verdict);
   const auto* site_fail = site ? std::get_if<judge::Fail>(&*site) : nullptr;
@@ -325,6 +351,7 @@ Finding finding_of(const judge::Verdict& verdict, const std::optional<judge::Ver
                                    [&](const Finding::Isolated& other) { return other.node == node; });
     if (!there) finding.drainable.push_back({node, judge::describe(culprit, plan)});
   }
+  add_broken(*site_fail, finding);
   return finding;
 }
 

@@ -101,14 +101,13 @@ std::string_view word_of(std::string_view bare, std::string_view key) {
   return value;
 }
 
-// "n3,n4/eth1,n1>n2" of `slow=n3(tx: 95.9Mbps),n4/eth1(rx: 1Gbps),n1>n2(link: 0Gbps),+2`.
-std::string culprits_of(std::string_view line) {
-  constexpr std::string_view kSlow = " slow=";
-  const std::size_t at = line.find(kSlow);
+// "n3,n4/eth1,n1>n2" of `slow=n3(tx: 95.9Mbps),n4/eth1(rx: 1Gbps),n1>n2(link: 0Gbps),+2`; `key`: " slow=".
+std::string culprits_of(std::string_view line, std::string_view key) {
+  const std::size_t at = line.find(key);
   if (at == std::string_view::npos) return {};
   std::string names;
   std::size_t depth = 0;
-  for (const char c : line.substr(at + kSlow.size())) {
+  for (const char c : line.substr(at + key.size())) {
     if (c == ' ' && depth == 0) break;
     if (c == '(') ++depth;
     if (depth == 0) names += c;
@@ -121,9 +120,10 @@ constexpr std::size_t kPreviousBytes = 160;  // a dozen names: the record has th
 
 std::string summary_of(std::string_view bare) {
   const std::string_view verdict = word_of(bare.substr(0, bare.find(' ')), "netcheck=");
-  const std::string culprits = culprits_of(bare);
-  return printable(culprits.empty() ? std::string(verdict) : fmt::format("{}(slow={})", verdict, culprits),
-                   kPreviousBytes);
+  for (const char* key : {"slow=", "bad="})
+    if (const std::string culprits = culprits_of(bare, fmt::format(" {}", key)); !culprits.empty())
+      return printable(fmt::format("{}({}{})", verdict, key, culprits), kPreviousBytes);
+  return printable(verdict, kPreviousBytes);
 }
 
 void add_deed(std::set<Deed>& deeds, std::optional<std::uint32_t> job, std::string_view comment) {
@@ -160,7 +160,9 @@ Result<Standing> read_standing(std::string_view text, std::uint32_t job) {
                   *requeue,
                   *contiguous,
                   asked(columns[kFeature]),
-                  asked(columns[kGres])};
+                  asked(columns[kGres]),
+                  columns[kFeature].find_first_of("[*") != std::string_view::npos ||
+                      columns[kFeature].size() + 1 >= kColumn};
 }
 
 std::string placement_format() {

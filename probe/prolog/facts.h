@@ -26,6 +26,8 @@ struct Standing {
   bool may_be_requeued = false;
   bool contiguous = false;
   bool wants_features = false, wants_gres = false;
+  /// What it asks of features is for its nodes together ("[rack1*2&rack2]"), or longer than the column.
+  bool constrained_together = false;
 
   /// In its prolog: neither ended nor held nor being requeued by somebody else.
   [[nodiscard]] bool running() const { return state == "R" || state == "CF"; }

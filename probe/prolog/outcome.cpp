@@ -4,34 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "contract/wire.h"
+#include "judge/job_limit.h"
 #include "judge/line.h"
 #include "policy/settings.h"
+#include "session/plan.h"
 
 namespace netcheck::prolog {
 namespace {
-
-judge::Thresholds thresholds_of(const session::Assignment& assignment) {
-  judge::Thresholds thresholds;
-  thresholds.min = assignment.policy.min;
-  thresholds.site_floor = assignment.policy.site_min;
-  thresholds.min_per_rail = assignment.policy.min_per_rail;
-  thresholds.min_per_pair = assignment.policy.min_per_pair;
-  return thresholds;
-}
-
-// A plan for a check that never came to have one: enough for a line that names the nodes.
-judge::Plan plan_of(const session::Assignment& assignment) {
-  judge::Plan plan;
-  for (const std::string& name : assignment.roster.nodes)
-    plan.nodes.push_back({name, {}, {}});
-  plan.thresholds = thresholds_of(assignment);
-  plan.group_size = assignment.policy.group_size;
-  plan.slice = assignment.policy.slice;
-  if (const auto op = parse_op(assignment.policy.op)) plan.op = *op;
-  return plan;
-}
 
 Result<session::Report> read_report(const ProbeEnd& end, const session::Assignment& assignment) {
   if (end.too_large) return fail("read", "the report", "it is larger than 16 MiB");
@@ -64,12 +46,17 @@ std::optional<judge::Verdict> by_site(const session::Report& report, const sessi
   const auto source = assignment.policy.sources.find("check.op");
   if (source != assignment.policy.sources.end() && source->second == policy::kRequested) return std::nullopt;
   judge::Plan plan = report.plan;
+  plan.thresholds = session::thresholds_of(assignment.policy);
   plan.thresholds.min = assignment.policy.site_min;
+  judge::set_bars(plan);
   return judge::decide(plan, report.history);
 }
 
 Outcome leaders(session::Report report, const session::Assignment& assignment, Ns took) {
-  report.plan.thresholds = thresholds_of(assignment);  // the probe does not get to say what is enough
+  // The probe does not get to say what is enough, nor what is grave.
+  report.plan.thresholds = session::thresholds_of(assignment.policy);
+  report.plan.weights = assignment.policy.findings;
+  judge::set_bars(report.plan);
   judge::Verdict verdict = judge::decide(report.plan, report.history);
   if (judge::name(verdict) != report.claimed)
     return inconclusive(assignment, report.reached,
@@ -114,14 +101,19 @@ std::string gigabits(Rate rate) {
   return fmt::format("{:.3f}", rate.bits_per_second / 1e9);
 }
 
-// "n3,n1->n2": nodes by name, links by their two ends.
-std::string culprits_of(const judge::Blame& blame, const std::vector<std::string>& nodes) {
+// "n3,n1->n2": nodes by name, links by their two ends; nodes whose hardware fails the check.
+std::string culprits_of(const judge::Fail& fail, const std::vector<std::string>& nodes) {
   std::string text;
-  for (const judge::Culprit& culprit : blame.culprits) {
+  std::set<std::uint32_t> named;
+  for (const judge::Culprit& culprit : fail.blame.culprits) {
     if (culprit.node >= nodes.size()) continue;
+    if (!culprit.peer) named.insert(culprit.node);
     text += (text.empty() ? "" : ",") + nodes[culprit.node];
     if (culprit.peer && *culprit.peer < nodes.size()) text += "->" + nodes[*culprit.peer];
   }
+  for (const judge::Flawed& flawed : fail.flawed)
+    for (const std::uint32_t node : flawed.nodes)
+      if (node < nodes.size() && named.insert(node).second) text += (text.empty() ? "" : ",") + nodes[node];
   return text;
 }
 
@@ -131,9 +123,11 @@ void add_judged(std::map<std::string, std::string>& environment, const judge::Ve
       std::visit([](const auto& any) -> std::optional<judge::Figures> { return any.figures; }, verdict);
   if (figures) environment["NETCHECK_BUSBW_GBPS"] = gigabits(figures->busbw);
   if (const auto* failed = std::get_if<judge::Fail>(&verdict)) {
-    if (std::string culprits = culprits_of(failed->blame, nodes); !culprits.empty())
+    if (std::string culprits = culprits_of(*failed, nodes); !culprits.empty())
       environment["NETCHECK_CULPRITS"] = std::move(culprits);
-    const std::string& reason = failed->reason.empty() ? failed->blame.explanation : failed->reason;
+    std::string reason = failed->reason.empty() ? failed->blame.explanation : failed->reason;
+    if (reason.empty() && failed->blame.culprits.empty() && !failed->flawed.empty())
+      reason = "hardware: " + failed->flawed.front().words;
     if (!reason.empty()) environment["NETCHECK_REASON"] = reason;
   }
   if (const auto* unknown = std::get_if<judge::Inconclusive>(&verdict)) {
@@ -153,7 +147,7 @@ Outcome inconclusive(const session::Assignment& assignment, judge::Phase phase, 
   Outcome outcome;
   outcome.judged = std::move(unknown);
   outcome.verdict = judge::name(*outcome.judged);
-  outcome.line = judge::line(*outcome.judged, plan_of(assignment), took);
+  outcome.line = judge::line(*outcome.judged, session::plan_of(assignment), took);
   return outcome;
 }
 

@@ -26,7 +26,8 @@ inline constexpr std::int64_t kSameRunSeconds = 3'600;
 /// Of the "schema" key: raised when a reader of older records would misread newer ones.
 /// 2: samples say how long their process was kept from running; a refusal has its phase.
 /// 3: samples say what others moved over the same device.
-inline constexpr int kRecordSchema = 3;
+/// 4: plans say what there is of each node's hardware, and what the site makes of it.
+inline constexpr int kRecordSchema = 4;
 
 struct Record {
   Job job;

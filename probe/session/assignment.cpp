@@ -23,6 +23,16 @@ std::optional<Rate> read_rate(const Fields& fields, const char* key) {
   return Rate{bits_per_second};
 }
 
+void write_part(Json& value, const char* key, const std::optional<double>& part) {
+  if (part) value[key] = *part;
+}
+std::optional<double> read_part(const Fields& fields, const char* key) {
+  if (!fields.has(key)) return std::nullopt;
+  const double part = fields.finite(key);
+  if (!(part > 0 && part <= 1)) throw Malformed{std::string(key) + " is not a part"};
+  return part;
+}
+
 std::vector<std::string> read_texts(const Fields& fields, const char* key, std::size_t max_size,
                                     std::size_t max_bytes) {
   std::vector<std::string> texts;
@@ -65,6 +75,10 @@ Json write(const Policy& policy) {
   write_rate(value, "site_min", policy.site_min);
   write_rate(value, "min_per_rail", policy.min_per_rail);
   write_rate(value, "min_per_pair", policy.min_per_pair);
+  write_rate(value, "nominal", policy.nominal);
+  write_part(value, "min_fraction", policy.min_fraction);
+  write_part(value, "min_fraction_per_rail", policy.min_fraction_per_rail);
+  value["findings"] = netcheck::to_json(policy.findings);
   return value;
 }
 
@@ -75,6 +89,10 @@ Policy read_policy(const Json& value) {
   policy.site_min = read_rate(fields, "site_min");
   policy.min_per_rail = read_rate(fields, "min_per_rail");
   policy.min_per_pair = read_rate(fields, "min_per_pair");
+  policy.nominal = read_rate(fields, "nominal");
+  policy.min_fraction = read_part(fields, "min_fraction");
+  policy.min_fraction_per_rail = read_part(fields, "min_fraction_per_rail");
+  policy.findings = weights_from_json(fields.object("findings"));
   policy.op = fields.text("op", kMaxText);
   policy.time = fields.duration("time");
   policy.max_time = fields.duration("max_time");

@@ -47,6 +47,8 @@ struct Follower::State {
   std::optional<fabric::Options> options;
   std::optional<fabric::Ready> ready;  ///< while the fabric is open
   bool opened_once = false;
+  Time hardware_until{};  ///< Opened waits so long for what there is to say of the hardware
+  bool hardware_seen = false, waits_for_hardware = false;
   Task task;
   std::optional<Invite> queued;  ///< came while the fabric was opening again
   Time queued_at{};
@@ -86,6 +88,7 @@ struct Follower::State {
     if (stage != Stage::idle || options || !assignment.declined.empty()) return;
     if (!chosen.options) return say(Broken{Trouble::refused, describe(chosen.options.error())});
     options = *chosen.options;
+    hardware_until = chosen.hardware_until;
     enter(Phase::open, now);
     open(now);
   }
@@ -229,9 +232,18 @@ struct Follower::State {
     if (trouble) open(now);
   }
 
+  void on(const HardwareSeen& seen, Time now) {
+    hardware_seen = true;
+    report.hardware = seen.hardware;
+    if (!seen.hardware) note(report, "the hardware was not looked at: " + seen.why_not);
+    if (waits_for_hardware) opened(now);
+  }
+
   void opened(Time now) {
+    waits_for_hardware = !opened_once && ready && !hardware_seen && now < hardware_until;
+    if (waits_for_hardware) return;
     if (!std::exchange(opened_once, true)) {
-      if (ready) return say(Opened{.ready = *ready, .took = task.outcome.took});
+      if (ready) return say(Opened{.ready = *ready, .took = task.outcome.took, .hardware = report.hardware});
       return say(Broken{.trouble = *task.outcome.trouble, .detail = task.outcome.detail});
     }
     if (auto order = std::exchange(queued, std::nullopt)) invite(std::move(*order), queued_at, now);
@@ -288,6 +300,7 @@ struct Follower::State {
     if (now >= end) return finish_alone(fmt::format("the leader {} fell silent", leader), true, now);
     if (now < wake()) return;
     if (working()) return give_up(now);
+    if (waits_for_hardware) return opened(now);
     finish_alone(
         fmt::format("the leader {} was not found{}{}", leader, last_heed.empty() ? "" : ": ", last_heed),
         true, now);
@@ -295,6 +308,7 @@ struct Follower::State {
 
   [[nodiscard]] Time wake() const {
     if (stage == Stage::seeking) return std::min(assignment.rendezvous_deadline, end);
+    if (stage == Stage::idle && waits_for_hardware) return std::min(hardware_until, end);
     return working() ? std::min(task.deadline, end) : end;
   }
 

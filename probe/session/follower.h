@@ -3,7 +3,7 @@
 // by the simulator.
 //
 //   LeaderFound  → Present, and nothing more where the assignment declines
-//   LanesChosen  → open the fabric → Opened, or Broken
+//   LanesChosen  → open the fabric → Opened, or Broken; Opened once the hardware has been looked at, too
 //   Invite       → leave the former teams, invite → Cards
 //   Connect      → join → Answer
 //   Run          → run → Answer
@@ -14,6 +14,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -29,6 +30,13 @@ struct LeaderFound {};
 /// What the fabric shall open, once it is known which interface leads to the others; or why nothing can be.
 struct LanesChosen {
   Result<fabric::Options> options;
+  /// So long the leader hears nothing of the open fabric while the hardware is looked at (HardwareSeen).
+  Time hardware_until{};
+};
+/// What there is to say of this node's hardware; nullopt, and why: it could not be looked at.
+struct HardwareSeen {
+  std::optional<judge::NodeHardware> hardware;
+  std::string why_not;
 };
 struct FromLeader {
   Message message;
@@ -37,8 +45,8 @@ struct FromLeader {
 struct LeaderGone {
   std::string why;
 };
-using FollowerEvent =
-    std::variant<LeaderFound, LanesChosen, FromLeader, LeaderGone, Heed, Interrupted, fabric::Event, Tick>;
+using FollowerEvent = std::variant<LeaderFound, LanesChosen, HardwareSeen, FromLeader, LeaderGone, Heed,
+                                   Interrupted, fabric::Event, Tick>;
 
 struct ToLeader {
   Message message;

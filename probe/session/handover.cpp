@@ -84,6 +84,8 @@ Result<void> write_report(system::Descriptor pipe, Report report, Time deadline)
   std::string text = text_of(report);
   if (text.size() > kReportMaxBytes) {
     report.history.done.clear();
+    for (judge::NodePlan& node : report.plan.nodes)
+      node.hardware.reset();
     report.log.insert(report.log.begin(), "the samples were too many to report");
     if (report.log.size() > kMaxLogLines) report.log.pop_back();
     text = text_of(report);

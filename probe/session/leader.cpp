@@ -56,6 +56,7 @@ struct Leader::State {
   Gather gather;
   std::map<std::uint32_t, Present> present;
   std::map<std::uint32_t, fabric::Ready> ready;
+  std::map<std::uint32_t, judge::NodeHardware> hardware;
   std::map<std::uint32_t, std::vector<Team>> invited;  ///< by node, of the last Form
   Teams teams;                                         ///< of the last Form
   Doing doing;
@@ -110,6 +111,7 @@ struct Leader::State {
   void hear(std::uint32_t node, Opened said, Time now) {
     if (stage > Stage::opening) return;
     ready.insert_or_assign(node, std::move(said.ready));
+    if (said.hardware) hardware.insert_or_assign(node, std::move(*said.hardware));
     const auto& [known, known_ready] = *ready.begin();
     if (auto unlike = difference(assignment, node, ready.at(node), known, known_ready))
       return refuse(report.reached, *unlike, now);
@@ -129,7 +131,7 @@ struct Leader::State {
 
   void begin_script(Time now) {
     script_began = now;
-    report.plan = plan_of(assignment, present, ready, end - now - kAnswerGrace);
+    report.plan = plan_of(assignment, present, ready, hardware, end - now - kAnswerGrace);
     proceed(now);
   }
 
@@ -262,6 +264,7 @@ struct Leader::State {
   void close(Time now) {
     report.phases[std::string(judge::name(report.reached))] += now - phase_began;
     if (present.contains(0)) report.inventory = present.at(0).inventory;
+    if (hardware.contains(0)) report.hardware = hardware.at(0);
     const judge::Verdict verdict = judge::decide(report.plan, report.history);
     report.claimed = judge::name(verdict);
     report.line = judge::line(verdict, report.plan, now - start);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -43,6 +44,7 @@ struct Present {
 struct Opened {
   fabric::Ready ready;
   Ns took{};
+  std::optional<judge::NodeHardware> hardware;  ///< nullopt: it could not look
 };
 /// The fabric would not open.
 struct Broken {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "judge/job_limit.h"
+
 namespace netcheck::session {
 namespace {
 
@@ -42,15 +44,24 @@ std::string instead(std::string_view key, std::string_view there, std::string_vi
 
 }  // namespace
 
+judge::Thresholds thresholds_of(const Policy& policy) {
+  return {.min = policy.min,
+          .site_floor = policy.site_min,
+          .min_per_rail = policy.min_per_rail,
+          .min_per_pair = policy.min_per_pair,
+          .min_fraction = policy.min_fraction,
+          .min_fraction_per_rail = policy.min_fraction_per_rail,
+          .nominal = policy.nominal,
+          .unattainable = {}};
+}
+
 judge::Plan plan_of(const Assignment& assignment) {
   const Policy& policy = assignment.policy;
   judge::Plan plan;
   for (const std::string& node : assignment.roster.nodes)
     plan.nodes.push_back({.name = node, .lanes = {}, .machine = {}});
-  plan.thresholds.min = policy.min;
-  plan.thresholds.site_floor = policy.site_min;
-  plan.thresholds.min_per_rail = policy.min_per_rail;
-  plan.thresholds.min_per_pair = policy.min_per_pair;
+  plan.thresholds = thresholds_of(policy);
+  plan.weights = policy.findings;
   plan.op = gate_op(policy.op);
   plan.slice = policy.slice;
   plan.group_size = policy.group_size;
@@ -59,7 +70,8 @@ judge::Plan plan_of(const Assignment& assignment) {
 }
 
 judge::Plan plan_of(const Assignment& assignment, const std::map<std::uint32_t, Present>& present,
-                    const std::map<std::uint32_t, fabric::Ready>& ready, Ns budget) {
+                    const std::map<std::uint32_t, fabric::Ready>& ready,
+                    const std::map<std::uint32_t, judge::NodeHardware>& hardware, Ns budget) {
   judge::Plan plan = plan_of(assignment);
   plan.budget = std::max(budget, Ns{0});
   plan.max_bytes = UINT64_MAX;
@@ -68,6 +80,9 @@ judge::Plan plan_of(const Assignment& assignment, const std::map<std::uint32_t, 
     plan.nodes[node].machine = present.at(node).inventory.machine;
     plan.max_bytes = std::min(plan.max_bytes, opened.max_bytes);
   }
+  for (const auto& [node, told] : hardware)
+    plan.nodes[node].hardware = told;
+  judge::set_bars(plan);
   return plan;
 }
 

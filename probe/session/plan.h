@@ -12,13 +12,18 @@
 
 namespace netcheck::session {
 
+/// What the site and the job ask for, before it is known what the hardware could reach (judge::set_bars).
+[[nodiscard]] judge::Thresholds thresholds_of(const Policy& policy);
+
 /// The plan before anybody was met: the job's nodes, the thresholds, the settings.
 [[nodiscard]] judge::Plan plan_of(const Assignment& assignment);
 
-/// The plan for what opened on each node. Both maps hold every node. `budget`: for gate and blame.
+/// The plan for what opened on each node. Both maps hold every node. `hardware`: of those that could look.
+/// `budget`: for gate and blame.
 [[nodiscard]] judge::Plan plan_of(const Assignment& assignment,
                                   const std::map<std::uint32_t, Present>& present,
-                                  const std::map<std::uint32_t, fabric::Ready>& ready, Ns budget);
+                                  const std::map<std::uint32_t, fabric::Ready>& ready,
+                                  const std::map<std::uint32_t, judge::NodeHardware>& hardware, Ns budget);
 
 /// Why a node does not fit the leader, naming node and terms: "n3 differs from n1: check.op is all_gather
 /// instead of all_reduce". nullopt: it fits.

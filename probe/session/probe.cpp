@@ -22,6 +22,7 @@
 #include "session/follower.h"
 #include "session/handover.h"
 #include "session/leader.h"
+#include "session/look.h"
 #include "system/loop.h"
 #include "system/process.h"
 #include "topology/inventory.h"
@@ -33,6 +34,10 @@ namespace {
 constexpr Ns kClerkPatience = std::chrono::seconds(1);
 /// From this many nodes on the leader has two clerks: munge uses both cores of a small machine then.
 constexpr std::size_t kManyNodes = 32;
+/// For the look at the hardware, from the start on: 30 ms on an idle node, some hundred on one that is
+/// starting a job. Of a short check an eighth: a node whose kernel takes longer does without.
+constexpr Ns kLookPatience = std::chrono::seconds(1);
+constexpr int kLookPart = 8;
 
 void tell(std::string_view text) {
   fmt::print(stderr, "netcheck: {}\n", printable(text));
@@ -76,6 +81,7 @@ class Driver {
   // In: what the world tells becomes an event, queued, so that no machine is entered twice.
   void on_peers(peers::Event event);
   void proven(const peers::Proven& proven);
+  void looked();
   void heard(const peers::Heard& heard);
   void gone(std::uint32_t node, std::string why);
   void interrupt(const std::string& why);
@@ -101,6 +107,11 @@ class Driver {
   Inventory inventory_;
   std::optional<Leader> leader_;  ///< on node 0
   Follower follower_;
+  // The hardware: what was seen, and on which lanes the check is; what there is to say of it needs both.
+  Time look_until_{};
+  std::optional<Look> look_;
+  std::optional<Result<Machine>> seen_;
+  std::optional<std::vector<std::string>> lanes_;
   std::deque<std::variant<LeaderEvent, FollowerEvent>> events_;
   bool handling_posted_ = false;
   system::Loop::Timer timer_ = 0;
@@ -124,7 +135,13 @@ Driver::Driver(const std::string& program, Assignment assignment, system::Descri
               [this](fabric::Event event) { queue(FollowerEvent(std::move(event))); }),
       wanted_{assignment_.policy.devices, assignment_.policy.exclude},
       inventory_(topology::take_inventory(assignment_.roster.nodes[assignment_.roster.self], wanted_)),
-      follower_(assignment_, inventory_, start) {
+      follower_(assignment_, inventory_, start),
+      look_until_(start + std::min(kLookPatience, (assignment_.deadline - start) / kLookPart)) {
+  if (assignment_.declined.empty() && assignment_.not_measured.empty())
+    look_.emplace(loop_, program, assignment_.policy, look_until_, [this](Result<Machine> machine) {
+      seen_ = std::move(machine);
+      looked();
+    });
   const Policy& policy = assignment_.policy;
   const Roster& roster = assignment_.roster;
   const auto sink = [this](peers::Event event) { on_peers(std::move(event)); };
@@ -231,11 +248,20 @@ void Driver::proven(const peers::Proven& proven) {
   connected_.insert(proven.node);
   if (!first) return;
   if (!leads()) queue(FollowerEvent(LeaderFound{}));
-  queue(FollowerEvent(LanesChosen{topology::choose_lanes(inventory_, wanted_, proven.local_address)
-                                      .map([this](std::vector<std::string> lanes) {
-                                        return fabric::Options{.devices = std::move(lanes),
-                                                               .max_bytes = assignment_.policy.memory};
-                                      })}));
+  auto lanes = topology::choose_lanes(inventory_, wanted_, proven.local_address);
+  if (lanes) lanes_ = *lanes;
+  queue(FollowerEvent(LanesChosen{std::move(lanes).map([this](std::vector<std::string> devices) {
+                                    return fabric::Options{.devices = std::move(devices),
+                                                           .max_bytes = assignment_.policy.memory};
+                                  }),
+                                  look_ ? look_until_ : Time{}}));
+  looked();
+}
+
+void Driver::looked() {
+  if (!seen_ || !lanes_) return;
+  if (*seen_) return queue(FollowerEvent(HardwareSeen{judge::hardware_of(**seen_, *lanes_), {}}));
+  queue(FollowerEvent(HardwareSeen{std::nullopt, describe(seen_->error())}));
 }
 
 void Driver::heard(const peers::Heard& heard) {

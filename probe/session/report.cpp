@@ -44,16 +44,18 @@ Json to_json(const Report& report) {
   Json phases = Json::object();
   for (const auto& [phase, took] : report.phases)
     phases[phase] = took.count();
-  return {{"leader", report.leader},
-          {"plan", judge::to_json(report.plan)},
-          {"history", judge::to_json(report.history)},
-          {"claimed", report.claimed},
-          {"line", report.line},
-          {"reached", judge::name(report.reached)},
-          {"reason", report.reason},
-          {"phases", std::move(phases)},
-          {"inventory", to_json(report.inventory)},
-          {"log", report.log}};
+  Json value{{"leader", report.leader},
+             {"plan", judge::to_json(report.plan)},
+             {"history", judge::to_json(report.history)},
+             {"claimed", report.claimed},
+             {"line", report.line},
+             {"reached", judge::name(report.reached)},
+             {"reason", report.reason},
+             {"phases", std::move(phases)},
+             {"inventory", to_json(report.inventory)},
+             {"log", report.log}};
+  if (report.hardware) value["hardware"] = judge::to_json(*report.hardware);
+  return value;
 }
 
 Report report_from_json(const Json& value, const Assignment& assignment) {
@@ -73,6 +75,7 @@ Report report_from_json(const Json& value, const Assignment& assignment) {
         Fields(phases, "phases").duration(phase.key());
   }
   report.inventory = inventory_from_json(fields.object("inventory"));
+  if (fields.has("hardware")) report.hardware = judge::hardware_from_json(fields.object("hardware"));
   for (const Json& line : fields.array("log", kMaxLogLines)) {
     if (!line.is_string() || line.get_ref<const std::string&>().size() > kMaxLogLine)
       throw Malformed{"the log holds something that is not a line"};

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,13 +26,14 @@ struct Report {
   bool leader = false;
   judge::Plan plan;
   judge::History history;
-  std::string claimed;                         ///< the probe's verdict name; followers: what the leader sent
-  std::string line;                            ///< followers: the leader's line; leader: its own
-  judge::Phase reached = judge::Phase::start;  ///< where it ended
-  std::string reason;                          ///< why it could not measure; empty when it could
-  std::map<std::string, Ns> phases;            ///< time spent by phase name
-  Inventory inventory;                         ///< of this node
-  std::vector<std::string> log;                ///< what was dropped or odd; ≤ kMaxLogLines, printable
+  std::string claimed;                          ///< the probe's verdict name; followers: what the leader sent
+  std::string line;                             ///< followers: the leader's line; leader: its own
+  judge::Phase reached = judge::Phase::start;   ///< where it ended
+  std::string reason;                           ///< why it could not measure; empty when it could
+  std::map<std::string, Ns> phases;             ///< time spent by phase name
+  Inventory inventory;                          ///< of this node
+  std::optional<judge::NodeHardware> hardware;  ///< of this node: what it told its leader
+  std::vector<std::string> log;                 ///< what was dropped or odd; ≤ kMaxLogLines, printable
 };
 
 /// Adds a line to the log, made printable; beyond kMaxLogLines nothing.

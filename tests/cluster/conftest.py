@@ -47,7 +47,7 @@ min = "{MIN}"
 # Scripts of the site, beside which a test may put netcheck's: a pattern that fits nothing would drain every node.
 PROLOGS = "/etc/slurm/prolog.d"
 
-CHECK = r"netcheck (prolog|probe|fabric)"
+CHECK = r"netcheck (prolog|probe|look|fabric)"
 
 # Bytes that the leader has sent when its check is in its middle: past connecting (some 10 kB), and no further than half of the
 # 15 MB that a gate takes on 1 Gb/s: 0.2, 1.2, 4.7 and 9.4 MB in batches of 64 KiB, 256 KiB, 1 MiB and 2 MiB.

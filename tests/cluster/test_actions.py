@@ -94,6 +94,23 @@ def test_a_job_that_could_not_run_elsewhere_runs_and_is_told(slow, options, node
     assert f" action=annotate wanted=requeue brake={brake}" in job.comment()
 
 
+def test_a_job_whose_nodes_fit_its_constraint_only_together_is_not_sent_away(slow):
+    """Without n3 there are enough nodes, each like one that it was given; but Slurm would say BadConstraints, for ever."""
+    slow.configure(config(action="requeue"))
+
+    def features(words):
+        for node, word in words.items():
+            slow.exec("ctl", "scontrol", "update", f"NodeName={node}", f"AvailableFeatures={word}", f"ActiveFeatures={word}")
+
+    features({"n1": "rack1", "n2": "rack1", "n3": "rack2", "n4": "rack1"})
+    try:
+        job = blamed(slow, lambda: slow.sbatch("--netcheck", "-C", "[rack1*2&rack2*1]", nodes=3))
+        assert job.wait() == "COMPLETED"
+        assert " action=annotate wanted=requeue brake=constraint" in job.comment()
+    finally:
+        features(dict.fromkeys(["n1", "n2", "n3", "n4"], ""))
+
+
 def test_a_job_in_a_reservation_is_not_sent_away(slow):
     slow.configure(config(action="requeue"))
     slow.exec("ctl", "scontrol", "create", "reservation", "ReservationName=ours", "StartTime=now", "Duration=10",

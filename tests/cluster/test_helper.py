@@ -5,7 +5,7 @@ import contextlib
 import os
 import signal
 
-from actions import blamed, config, excluded, queue, runs
+from actions import blamed, config, excluded, let_go, queue, runs
 from conftest import until
 
 HELPER = r"netcheck prolog"
@@ -75,7 +75,7 @@ def test_a_job_that_is_cancelled_meanwhile_stays_cancelled(slow, counted, hook):
 
 def test_a_job_that_is_let_go_meanwhile_runs_once(slow, counted, hook):
     with waiting(slow, counted, hook) as job:
-        slow.exec("ctl", "scontrol", "update", f"JobId={job.number}", "StartTime=now")
+        let_go(slow, job)
         until(lambda: queue(slow, job.number, "%t") == "R", "a second run", slow)
         job.wait_text("netcheck=pass")  # its own prolog has ended
         counted()
@@ -85,7 +85,7 @@ def test_a_job_that_is_let_go_meanwhile_runs_once(slow, counted, hook):
 
 def test_a_job_that_is_requeued_meanwhile_keeps_slurms_wait(slow, counted, hook):
     with waiting(slow, counted, hook) as job:
-        slow.exec("ctl", "scontrol", "update", f"JobId={job.number}", "StartTime=now")
+        let_go(slow, job)
         job.wait_text("netcheck=pass")
         until(lambda: queue(slow, job.number, "%t") == "R", "a second run", slow)
         slow.exec("ctl", "scontrol", "requeue", job.number)
@@ -109,8 +109,9 @@ def test_a_job_that_is_held_and_released_meanwhile_runs_once(slow, counted, hook
     with waiting(slow, counted, hook) as job:
         slow.exec("ctl", "scontrol", "hold", job.number)
         slow.exec("ctl", "scontrol", "release", job.number)
-    assert [call.split()[-1] for call in acts(counted()) if "AdminComment" not in call] in ([], ["StartTime=now"])
-    slow.exec("ctl", "scontrol", "update", f"JobId={job.number}", "StartTime=now", check=False)
+    assert [call.split()[-1] for call in acts(counted())[:1]] in ([], ["StartTime=now"])  # it may have gone on where it was
+    if queue(slow, job.number) == "PD BeginTime":
+        let_go(slow, job)
     until(lambda: runs(job)[-1]["State"] in ("RUNNING", "COMPLETED"), "a second run", slow)
     assert len(runs(job)) == 2 and refused_once(job)
 
@@ -121,10 +122,16 @@ def test_who_acts_at_the_same_moment_is_not_overruled(slow, counted, hook):
     for command, state in (("scontrol hold", "PD JobHeldAdmin"), ("scancel", "")):
         before, _, rest = command.partition(" ")
         hook(f'case "$line" in "scontrol update JobId="*" StartTime=now ") job=${{2#JobId=}}; /run/true/{before} {rest} $job ;; esac\n')
-        job = blamed(slow, lambda: slow.sbatch("--netcheck", nodes=3), want=" slow=n3\\(.* action=requeue ")
-        slow.prologs_end(["n1"])
-        calls = [call for call in counted()["n1"] if call.endswith(" StartTime=now ") or "StartTime=now+120" in call]
-        assert len(calls) == 1, calls  # else its nodes were taken, or it has acted after the other
+        for _ in range(4):  # where its nodes were taken it let nobody go
+            counted()
+            job = blamed(slow, lambda: slow.sbatch("--netcheck", nodes=3), want=" slow=n3\\(.* action=requeue ")
+            slow.prologs_end(["n1"])
+            calls = [call for call in counted()["n1"] if f"JobId={job.number} StartTime=" in call]
+            if calls:
+                break
+            slow.exec("ctl", "scancel", job.number, check=False)
+            slow.wait_idle()
+        assert [call.split("StartTime=")[1].strip() for call in calls] == ["now"], calls  # and nothing after the other
         assert queue(slow, job.number) == state
         assert refused_once(job) and len(runs(job)) <= 2
         hook(None)
@@ -152,7 +159,7 @@ def test_a_job_that_could_never_run_gets_its_users_own_list_back(slow, counted, 
         assert changes == ["StartTime=now", "ExcNodeList=n5 StartTime=now+120"]
         assert excluded(slow, job) == {"n5"}
         until(lambda: queue(slow, job.number) == "PD BeginTime", "a job that waits for its time", slow)
-        slow.exec("ctl", "scontrol", "update", f"JobId={job.number}", "StartTime=now")
+        let_go(slow, job)
         until(lambda: runs(job)[-1]["State"] in ("RUNNING", "COMPLETED"), "a second run", slow)
         job.wait_text("netcheck=")
         slow.prologs_end()

@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "contract/wire.h"
+#include "judge/job_flaws.h"
+#include "judge/job_limit.h"
 #include "judge/line.h"
 
 namespace netcheck::sim {
@@ -70,7 +73,7 @@ class Check {
 
   std::vector<std::string> run() {
     everything_ends_in_time();
-    if (const auto verdict = verdict_of(outcome_)) {
+    if (const auto verdict = network_verdict_of(outcome_)) {
       nobody_healthy_is_blamed(*verdict);
       what_did_not_answer_is_not_slow(*verdict);
       the_healthy_pass(*verdict);
@@ -78,7 +81,8 @@ class Check {
       the_broken_are_named(*verdict);
       the_dead_path_is_no_pass(*verdict);
       followers_say_what_the_leader_says();
-      the_report_can_be_judged_again(*verdict);
+      who_lies_brings_up_himself_alone();
+      the_report_can_be_judged_again(*verdict_of(outcome_));
     } else {
       followers_of_a_lost_leader_are_inconclusive();
     }
@@ -194,6 +198,20 @@ class Check {
     });
   }
 
+  void who_lies_brings_up_himself_alone() {
+    const judge::Plan& plan = leader().plan;
+    for (const judge::JobFlaw& flaw : judge::flaws_of(plan)) {
+      const bool alone = scenario_.liar && flaw.nodes == std::vector{*scenario_.liar};
+      expect(alone, "brought up without cause: " + judge::describe(flaw, plan));
+      for (const judge::NodePlan& node : plan.nodes)
+        expect(flaw.short_words.find(node.name) == std::string::npos, "it names another node");
+    }
+    const auto limit = judge::limit_of_job(plan);
+    if (!limit.counts) return;
+    const double nominal = scenario_.rate * scenario_.rails;
+    expect(std::abs(limit.all->bits_per_second - nominal) < 1e-3 * nominal, "the limit was moved");
+  }
+
   void followers_say_what_the_leader_says() {
     if (kind() == Kind::hiccup) return;
     for (std::uint32_t node = 1; node < outcome_.nodes.size(); ++node) {
@@ -247,6 +265,15 @@ std::optional<Verdict> verdict_of(const Outcome& outcome) {
   const auto& report = outcome.nodes.front().report;
   if (!report) return std::nullopt;
   return judge::decide(report->plan, report->history);
+}
+
+std::optional<Verdict> network_verdict_of(const Outcome& outcome) {
+  const auto& report = outcome.nodes.front().report;
+  if (!report) return std::nullopt;
+  judge::Plan plan = report->plan;
+  for (const Flaw flaw : kAllFlaws)
+    plan.weights.of(flaw) = Weight::ignore;
+  return judge::decide(plan, report->history);
 }
 
 bool names_fault(const Scenario& scenario, const Verdict& verdict) {

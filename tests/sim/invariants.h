@@ -17,6 +17,9 @@ namespace netcheck::sim {
 /// The leader's verdict; nullopt when it gave none (dead, stopped, never there).
 [[nodiscard]] std::optional<judge::Verdict> verdict_of(const Outcome& outcome);
 
+/// The same of its samples alone, whatever is said of hardware.
+[[nodiscard]] std::optional<judge::Verdict> network_verdict_of(const Outcome& outcome);
+
 /// The fault's node (or link) is what the verdict names.
 [[nodiscard]] bool names_fault(const Scenario& scenario, const judge::Verdict& verdict);
 

@@ -72,6 +72,21 @@ void draw_fault(Scenario& scenario, Dice& dice) {
   }
 }
 
+/// By dice of its own: all else stays what the seed says.
+void draw_hardware(Scenario& scenario) {
+  Dice dice(scenario.seed + (std::uint64_t{1} << 32));
+  scenario.rdma = dice.chance(0.5);
+  if (dice.chance(0.3)) scenario.liar = dice.pick(scenario.nodes);
+  if (dice.chance(0.2)) scenario.blind = dice.pick(scenario.nodes);
+  Policy& policy = scenario.policy;
+  for (const Flaw flaw : kAllFlaws)
+    policy.findings.of(flaw) = static_cast<Weight>(dice.pick(3));
+  if (!scenario.rdma || !policy.site_min || !dice.chance(0.5)) return;
+  policy.site_min.reset();  // the same, as a part of the limit
+  policy.min.reset();
+  policy.min_fraction = kAsked;
+}
+
 }  // namespace
 
 std::string_view name(Kind kind) {
@@ -101,6 +116,7 @@ Scenario draw(std::uint64_t seed) {
     scenario.policy.site_min = Rate{kAsked * nominal};
     scenario.policy.min = scenario.policy.site_min;
   }
+  draw_hardware(scenario);
   return scenario;
 }
 

@@ -69,10 +69,13 @@ struct Scenario {
   double noise = 0;   ///< an operation takes up to this much longer
   Policy policy;
   Fault fault;
-  bool strangers = false;  ///< somebody knocks at the leader's door
-  bool wire = false;       ///< messages and report go through their codecs
-  std::vector<Ns> starts;  ///< of each node's probe
-  std::vector<Ns> clocks;  ///< each node's clock minus the true time
+  bool strangers = false;              ///< somebody knocks at the leader's door
+  bool wire = false;                   ///< messages and report go through their codecs
+  bool rdma = false;                   ///< what the rails are built for is known, and counts
+  std::optional<std::uint32_t> liar;   ///< a node that lies about its hardware, and about others'
+  std::optional<std::uint32_t> blind;  ///< one that cannot look at its own
+  std::vector<Ns> starts;              ///< of each node's probe
+  std::vector<Ns> clocks;              ///< each node's clock minus the true time
 
   [[nodiscard]] bool slow_fault() const;
   /// Part of the time that a process of this node runs.

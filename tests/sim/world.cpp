@@ -23,6 +23,9 @@ constexpr std::uint64_t kEndless = 50'000;
 /// Credentials, look-ups.
 constexpr Ns kProving = milliseconds(5), kProvingLongest = milliseconds(40);
 
+/// A look at the hardware takes at most so long here.
+constexpr Ns kLooking = milliseconds(200);
+
 std::string words(const judge::NodeOutcome& outcome) {
   if (!outcome.trouble) return fmt::format("ok, {} samples", outcome.samples.size());
   return fmt::format("{}: {}", judge::name(*outcome.trouble), outcome.detail);
@@ -217,11 +220,11 @@ void World::proven_at_leader(std::uint32_t index) {
   Node& leader = nodes_[0];
   if (nodes_[index].dead) return;
   if (!leader.connected.insert(index).second) return;
-  if (leader.connected.size() == 1) feed(0, session::FollowerEvent(lanes()));
+  if (leader.connected.size() == 1) choose_lanes(0);
   send(0, index, [this, index] {
     if (!nodes_[index].connected.insert(0).second) return;
     feed(index, session::FollowerEvent(session::LeaderFound{}));
-    feed(index, session::FollowerEvent(lanes()));
+    choose_lanes(index);
   });
 }
 
@@ -236,11 +239,38 @@ void World::close_channels(std::uint32_t index, const std::string& why) {
     send(0, other, [this, other, why] { feed(other, session::FollowerEvent(session::LeaderGone{why})); });
 }
 
-session::LanesChosen World::lanes() const {
+/// The look at the hardware ends before or after the fabric has opened.
+void World::choose_lanes(std::uint32_t index) {
   fabric::Options options;
   for (int lane = 0; lane < scenario_.rails; ++lane)
     options.devices.push_back(fmt::format("eth{}", lane));
-  return {options};
+  feed(index, session::FollowerEvent(session::LanesChosen{options, local(index) + kLooking}));
+  clock_.after(Dice(scenario_.seed + index).time(milliseconds(1), kLooking), [this, index] {
+    deliver(index, [this, index] {
+      feed(index, session::FollowerEvent(session::HardwareSeen{hardware(index), "it is strange"}));
+    });
+  });
+}
+
+/// All nodes are alike. The liar says that it is not, that its own devices are other nodes, and that it is
+/// built for much more or less.
+std::optional<judge::NodeHardware> World::hardware(std::uint32_t index) {
+  if (scenario_.blind == index) return std::nullopt;
+  judge::NodeHardware hardware{
+      .traits = {{"GPUs", "8", true}, {"MTU", "1 × 9000", false}}, .flaws = {}, .rails = {}};
+  for (int lane = 0; lane < scenario_.rails; ++lane)
+    hardware.rails.push_back({fmt::format("eth{}", lane), scenario_.rdma, Rate{scenario_.rate}});
+  if (scenario_.liar != index) return hardware;
+  Dice dice(scenario_.seed + index);
+  const std::string other = fmt::format("n{}", (index + 1) % scenario_.nodes + 1);
+  hardware.traits = {{"GPUs", other, true}, {"MTU", "0", false}};
+  for (const Flaw flaw : {Flaw::port_down, Flaw::iommu})
+    hardware.flaws.push_back({flaw, other, other + " is to blame"});
+  for (judge::RailSpeed& rail : hardware.rails) {
+    rail.nominal = Rate{dice.chance(0.5) ? 1.0 : 1e14};
+    rail.rdma = dice.chance(0.5);
+  }
+  return hardware;
 }
 
 std::optional<Message> World::over_the_wire(Message message) const {

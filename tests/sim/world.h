@@ -77,7 +77,8 @@ class World {
   void finish(std::uint32_t index, session::Report report);
   void set_timer(std::uint32_t index);
   [[nodiscard]] Time local(std::uint32_t index) const { return clock_.now() + scenario_.clocks[index]; }
-  [[nodiscard]] session::LanesChosen lanes() const;
+  void choose_lanes(std::uint32_t index);
+  [[nodiscard]] std::optional<judge::NodeHardware> hardware(std::uint32_t index);
   void tell(std::uint32_t index, const std::string& text) const;
 
   Scenario scenario_;

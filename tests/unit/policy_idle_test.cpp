@@ -20,8 +20,8 @@ TEST(Idle, AnActionIsNamedWhereNoThresholdIsSet) {
   EXPECT_THAT(said("[action]\naction='hold'\ndrain=true"),
               StartsWith("f:2: action follows only where a way carries nothing at all"));
   EXPECT_THAT(said("[action]\ndrain=true"), StartsWith("f:2: drain follows only"));
-  // A fraction has no effect yet, and so is no threshold.
-  EXPECT_THAT(said("[threshold]\nmin_fraction=0.8\n[action]\naction='cancel'"), StartsWith("f:4: action"));
+  EXPECT_EQ(said("[threshold]\nmin_fraction=0.8\n[action]\naction='cancel'"), "");
+  EXPECT_EQ(said("[findings]\nport_down='fail'\n[action]\ndrain=true"), "");
 }
 
 TEST(Idle, ARuleMayBringTheThresholdOrTheAction) {

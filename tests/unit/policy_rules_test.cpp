@@ -165,14 +165,42 @@ TEST(AtSubmission, ARuleThatCouldForbidDoesNotYet) {
               ElementsAre("refuse min=50Gbps: the site's minimum is 400Gbps"));
 }
 
-TEST(WithoutEffect, FractionsAreSaidToHaveNone) {
-  EXPECT_THAT(without_effect(site("").defaults), IsEmpty());
+TEST(Fractions, AreSaidToCountWhereTheyDo) {
+  EXPECT_EQ(where_fractions_count(site("").defaults), "");
   const Policy policy = site("[threshold]\nmin_fraction=0.8\nmin_fraction_per_rail=1").defaults;
   EXPECT_EQ(policy.min_fraction, 0.8);
   EXPECT_EQ(policy.min_fraction_per_rail, 1.0);
-  EXPECT_THAT(without_effect(policy),
-              ElementsAre("f:2: min_fraction has no effect yet: what the hardware could reach is not known",
-                          HasSubstr("f:3: min_fraction_per_rail has no effect yet")));
+  EXPECT_THAT(without_effect(policy), IsEmpty());
+  EXPECT_THAT(where_fractions_count(policy), HasSubstr("count where RDMA carries the bytes"));
+}
+
+TEST(Findings, AreWarningsUnlessTheSiteOrARuleSaysOtherwise) {
+  const Site file = site(
+      "[findings]\nport_down='fail'\niommu='ignore'\n"
+      "[[rule]]\npartition='debug'\nport_down='warn'\nodd_gpus='ignore'");
+  for (const Flaw flaw : kAllFlaws)
+    EXPECT_EQ(site("").defaults.findings.of(flaw), Weight::warn);
+  const Policy usual = resolve(file, {.partition = "gpu"}).value();
+  EXPECT_EQ(usual.findings.of(Flaw::port_down), Weight::fail);
+  EXPECT_EQ(usual.findings.of(Flaw::iommu), Weight::ignore);
+  EXPECT_EQ(usual.findings.of(Flaw::odd_gpus), Weight::warn);
+  const Policy debug = resolve(file, {.partition = "debug"}).value();
+  EXPECT_EQ(debug.findings.of(Flaw::port_down), Weight::warn);
+  EXPECT_EQ(debug.findings.of(Flaw::odd_gpus), Weight::ignore);
+  EXPECT_EQ(debug.findings.of(Flaw::iommu), Weight::ignore);
+  EXPECT_NE(agreement(usual), agreement(debug));
+}
+
+TEST(Findings, EachHasAKeyOfItsName) {
+  for (const Flaw flaw : kAllFlaws) {
+    const auto read = parse_config("[findings]\n" + key_of(flaw) + "='fail'", "f");
+    ASSERT_TRUE(read) << key_of(flaw);
+    for (const Flaw other : kAllFlaws)
+      EXPECT_EQ(read->defaults.findings.of(other), other == flaw ? Weight::fail : Weight::warn);
+    EXPECT_EQ(parse_flaw(name(flaw)), flaw);
+  }
+  EXPECT_FALSE(parse_config("[findings]\nport_down='drain'", "f"));
+  EXPECT_FALSE(parse_config("[findings]\nport_down=true", "f"));
 }
 
 TEST(Share, OfACluster) {

@@ -36,6 +36,20 @@ TEST(ReadStanding, TellsARunningJobThatMayNotBeRequeued) {
   EXPECT_FALSE(job->wants_gres);
 }
 
+TEST(ReadStanding, TellsAConstraintOfTheNodesTogether) {
+  std::string row = fixture("squeue/standing");
+  const auto with = [&](std::string feature) {
+    feature.resize(20, ' ');
+    row.replace(160, 20, feature);  // the ninth of ten columns
+    return read_standing(row, 36).value();
+  };
+  for (const char* each : {"(null)", "a", "a&b", "a|b"})
+    EXPECT_FALSE(with(each).constrained_together) << each;
+  for (const char* together : {"[a*2&b]", "[a|b]", "a*2&b*1", "nineteen_bytes_or_more"})
+    EXPECT_TRUE(with(together).constrained_together) << together;
+  EXPECT_TRUE(with("a&b").wants_features);
+}
+
 TEST(ReadStanding, FindsTheTaskWhoseRawIdIsTheArrays) {
   EXPECT_TRUE(read_standing(fixture("squeue/standing_array"), 37));
   EXPECT_TRUE(read_standing(fixture("squeue/standing_array"), 39));
@@ -163,6 +177,14 @@ TEST(OwnHistory, TellsTheRefusedRunInOneWord) {
       "0Gbps) time=7.9s action=requeue requeues=1 acted=1000 | ticket=42");
   EXPECT_EQ(own.requeues, 1u);
   EXPECT_EQ(own.previous, "fail(slow=n3,n4/eth1,n1>n2)");
+}
+
+TEST(OwnHistory, NamesNodesWhoseHardwareFailedTheRunBefore) {
+  EXPECT_EQ(read_own_history(
+                "netcheck=fail busbw=9Gbps bad=n3(odd-mtu: 2x1400, others 2x1500),n4(port-down: mlx5_0) "
+                "warn=n5(iommu: IOMMU) time=1.0s action=requeue requeues=1 acted=5")
+                .previous,
+            "fail(bad=n3,n4)");
 }
 
 TEST(OwnHistory, IsKeptByRunsThatWereNotRefused) {

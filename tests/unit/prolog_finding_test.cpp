@@ -88,5 +88,27 @@ TEST(FindingOf, TellsACheckThatBeganFromOneThatDidNot) {
   EXPECT_EQ(finding_of(judge::Pass{}, std::nullopt, plan_of(4)).kind, Finding::Kind::pass);
 }
 
+judge::Verdict flawed(std::vector<std::uint32_t> nodes, bool broken_part) {
+  judge::Fail fail;
+  fail.flawed.push_back({std::move(nodes), "n3(port-down: mlx5_3)", broken_part});
+  return fail;
+}
+
+TEST(FindingOf, KeepsAwayFromFlawedHardwareAndDrainsOnlyBrokenParts) {
+  const Finding broken = finding_of(flawed({2}, true), flawed({2}, true), plan_of(4));
+  EXPECT_THAT(broken.culprits, ElementsAre("n3"));
+  ASSERT_EQ(broken.drainable.size(), 1u);
+  EXPECT_EQ(broken.drainable.front().words, "n3(port-down: mlx5_3)");
+  const Finding odd = finding_of(flawed({2}, false), flawed({2}, false), plan_of(4));
+  EXPECT_THAT(odd.culprits, ElementsAre("n3"));
+  EXPECT_THAT(odd.drainable, IsEmpty());
+}
+
+TEST(FindingOf, NamesNobodyWhereHardwareDiffers) {
+  const Finding finding = finding_of(flawed({}, false), flawed({}, false), plan_of(4));
+  EXPECT_THAT(finding.culprits, IsEmpty());
+  EXPECT_EQ(finding.no_culprit, "nodes-differ");
+}
+
 }  // namespace
 }  // namespace netcheck::prolog

@@ -71,6 +71,57 @@ TEST_F(FollowerTest, PresentsItselfBeforeItOpensItsFabric) {
   EXPECT_THAT(all_of<OpenFabric>(on(LanesChosen{fabric::Options{.devices = {"eth0"}}})), SizeIs(1));
 }
 
+// --- the hardware ------------------------------------------------------------------------------------------
+
+judge::NodeHardware eight_gpus() {
+  return {.traits = {{"GPUs", "8", true}}, .flaws = {}, .rails = {}};
+}
+
+TEST_F(FollowerTest, SaysWhatItsHardwareIsWithItsOpenFabric) {
+  on(LeaderFound{});
+  on(LanesChosen{fabric::Options{.devices = {"eth0"}}, kStart + seconds(1)});
+  EXPECT_THAT(said<Opened>(happens(ready())), IsEmpty());
+  EXPECT_EQ(follower_.wake(), kStart + seconds(1));
+  const auto opened = said<Opened>(on(HardwareSeen{eight_gpus(), {}}));
+  ASSERT_THAT(opened, SizeIs(1));
+  EXPECT_EQ(opened.front().hardware, eight_gpus());
+}
+
+TEST_F(FollowerTest, DoesNotWaitForHardwareThatItHasSeen) {
+  on(LeaderFound{});
+  on(LanesChosen{fabric::Options{.devices = {"eth0"}}, kStart + seconds(1)});
+  EXPECT_THAT(on(HardwareSeen{eight_gpus(), {}}), IsEmpty());
+  EXPECT_THAT(said<Opened>(happens(ready())), SizeIs(1));
+}
+
+TEST_F(FollowerTest, GoesOnWithoutHardwareThatCannotBeLookedAt) {
+  on(LeaderFound{});
+  on(LanesChosen{fabric::Options{.devices = {"eth0"}}, kStart + seconds(1)});
+  happens(ready());
+  const auto opened = said<Opened>(on(HardwareSeen{std::nullopt, "signal 11"}));
+  ASSERT_THAT(opened, SizeIs(1));
+  EXPECT_FALSE(opened.front().hardware);
+  const auto end = report(hear(Close{.verdict = "pass", .line = "netcheck=pass"}));
+  EXPECT_THAT(end.log, ElementsAre("the hardware was not looked at: signal 11"));
+}
+
+TEST_F(FollowerTest, GoesOnWithoutHardwareThatIsNeverSeen) {
+  on(LeaderFound{});
+  on(LanesChosen{fabric::Options{.devices = {"eth0"}}, kStart + seconds(1)});
+  happens(ready());
+  EXPECT_THAT(tick_at(kStart + seconds(1) - Ns{1}), IsEmpty());
+  EXPECT_THAT(said<Opened>(tick_at(kStart + seconds(1))), SizeIs(1));
+}
+
+TEST_F(FollowerTest, WaitsForNoHardwareOnceItIsOver) {
+  on(LeaderFound{});
+  on(LanesChosen{fabric::Options{.devices = {"eth0"}}, kStart + seconds(1)});
+  happens(ready());
+  hear(Close{.verdict = "inconclusive", .line = "netcheck=inconclusive"});
+  EXPECT_GT(follower_.wake(),
+            kStart + seconds(1));  // the driver of a leader goes on, and would not come to rest
+}
+
 TEST_F(FollowerTest, TellsWhyNoLaneCanBeOpened) {
   on(LeaderFound{});
   const auto actions = on(LanesChosen{fail("use the device", "eth9", "there is none")});

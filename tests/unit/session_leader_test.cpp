@@ -287,5 +287,29 @@ TEST(LeaderOfOne, HasNothingToMeasure) {
   EXPECT_EQ(all_of<Finish>(actions).front().report.claimed, "inconclusive");
 }
 
+TEST_F(LeaderTest, JudgesByWhatEachNodeSaysOfItself) {
+  assignment_.policy.findings.of(Flaw::odd_gpus) = Weight::fail;
+  assignment_.policy.min_fraction = 0.5;
+  assignment_.agreement = agreement(assignment_.policy);
+  Leader leader(assignment_, kStart);
+  for (std::uint32_t node = 0; node < 4; ++node)
+    static_cast<void>(leader.on(FromNode{node, present(assignment_)}, now_));
+  for (std::uint32_t node = 0; node < 4; ++node) {
+    const judge::NodeHardware hardware{.traits = {{"GPUs", node == 2 ? "7" : "8", true}},
+                                       .flaws = {},
+                                       .rails = {{"mlx5_0:1", true, Rate{400e9}}}};
+    const Opened opened{.ready = ready({"mlx5_0:1"}), .hardware = hardware};
+    static_cast<void>(leader.on(FromNode{node, opened}, now_));
+  }
+  const auto ends = all_of<Finish>(leader.on(NodeGone{3, "its connection ended"}, now_));
+  ASSERT_THAT(ends, SizeIs(1));
+  const judge::Plan& plan = ends.front().report.plan;
+  EXPECT_EQ(plan.thresholds.min, Rate{200e9});
+  EXPECT_EQ(std::get<judge::Fail>(judge::decide(plan, {})).flawed.front().words, "n3(odd-gpus: 7, others 8)");
+  // Somebody is missing: nothing is held against anybody.
+  EXPECT_EQ(ends.front().report.claimed, "inconclusive");
+  EXPECT_THAT(ends.front().report.line, HasSubstr(" warn=n3(odd-gpus: 7, others 8) "));
+}
+
 }  // namespace
 }  // namespace netcheck::session::test

@@ -38,6 +38,11 @@ TEST(Messages, OpenedAndBrokenArriveAsTheyWereSent) {
   EXPECT_EQ(opened.ready.lanes, (std::vector<std::string>{"eth0", "eth1"}));
   EXPECT_EQ(opened.ready.max_bytes, 1u << 20);
   EXPECT_EQ(opened.took, Ns{7});
+  EXPECT_FALSE(opened.hardware);
+  const judge::NodeHardware hardware{.traits = {{"MTU", "2 × 9000", false}},
+                                     .flaws = {{Flaw::port_down, "mlx5_0", "it is down"}},
+                                     .rails = {{"mlx5_0:1", true, Rate{400e9}}, {"eth0", false, {}}}};
+  EXPECT_EQ(round_trip(Opened{.ready = ready(), .hardware = hardware}).hardware, hardware);
   const Broken broken = round_trip(Broken{.trouble = judge::Trouble::child_died, .detail = "signal 11"});
   EXPECT_EQ(broken.trouble, judge::Trouble::child_died);
   EXPECT_EQ(broken.detail, "signal 11");

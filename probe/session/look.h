@@ -1,0 +1,43 @@
+// A look at this node's hardware, in a process of its own: hwloc and the kernel's files may hang or crash on
+// a machine that is strange or half dead, and the check must go on without. As the probe user.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "contract/machine.h"
+#include "policy/policy.h"
+#include "system/descriptor.h"
+#include "system/loop.h"
+#include "system/process.h"
+
+namespace netcheck::session {
+
+class Look {
+ public:
+  /// Starts it. `told` is called once, from the loop: with the machine, its fabric ports told by the policy's
+  /// devices, or with why there is none; at `deadline` at the latest.
+  Look(system::Loop& loop, const std::string& program, Policy policy, Time deadline,
+       std::function<void(Result<Machine>)> told);
+  ~Look();
+  Look(const Look&) = delete;
+  Look& operator=(const Look&) = delete;
+
+ private:
+  void take();
+  void end(Result<Machine> seen);
+
+  system::Loop& loop_;
+  Policy policy_;
+  std::function<void(Result<Machine>)> told_;
+  system::Process process_;
+  system::Descriptor pipe_;
+  Bytes text_;
+  system::Loop::Timer timer_ = 0;
+};
+
+/// `netcheck look`: the process. Writes the machine to descriptor `pipe` and ends; nothing, where it cannot
+/// be read.
+[[nodiscard]] int look(int pipe);
+
+}  // namespace netcheck::session
