@@ -21,7 +21,7 @@ struct Options {
   /// In lane order, as the module names them: "eth0", "mlx5_0:1", a GPU's PCI bus id "0000:1b:00.0".
   std::vector<std::string> devices;
   std::uint64_t max_bytes = 0;  ///< cap on one message buffer; 0 = the module's default
-  /// The module's own, by its names for them. nccl: "library" and "driver" (paths), NCCL_* (environment).
+  /// The module's own, by its names for them. nccl: paths of libraries, NCCL_* (nccl/settings.h).
   std::map<std::string, std::string> settings;
 };
 
