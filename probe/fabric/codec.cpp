@@ -17,6 +17,9 @@ constexpr std::size_t kMaxCards = 65'536;                  // one per member nod
 constexpr std::size_t kMaxSamples = 1'024;  // ranks of one node in one batch, or in all running ones
 constexpr std::size_t kMaxTransport = std::size_t{16} * 1024;  // one name per lane
 
+constexpr std::size_t kMaxSettings = 256;
+constexpr std::size_t kMaxSetting = 4'096;  // a path, or a list of devices
+
 constexpr std::array kTroubles = {judge::Trouble::no_bytes, judge::Trouble::child_died,
                                   judge::Trouble::child_silent, judge::Trouble::refused};
 
@@ -42,6 +45,18 @@ std::vector<std::string> texts_from(const Fields& fields, std::string_view key) 
     if (values.back().size() > kMaxName) throw Malformed{std::string(key) + ": a text is too long"};
   }
   return values;
+}
+
+std::map<std::string, std::string> settings_from(const Json& value) {
+  if (!value.is_object() || value.size() > kMaxSettings) throw Malformed{"settings: no list of settings"};
+  std::map<std::string, std::string> settings;
+  for (const auto& [name, text] : value.items()) {
+    if (!text.is_string() || name.size() > kMaxName ||
+        text.get_ref<const std::string&>().size() > kMaxSetting)
+      throw Malformed{"settings: not a text, or too long"};
+    settings[name] = text.get<std::string>();
+  }
+  return settings;
 }
 
 Json samples(const std::vector<Sample>& values) {
@@ -142,7 +157,8 @@ Request request_from(const Json& value) {
   const Fields fields(value, "request");
   const std::string kind = fields.text("kind", kMaxName);
   if (kind == "open")
-    return Open{Options{texts_from(fields, "devices"), fields.count("max_bytes", UINT64_MAX)}};
+    return Open{Options{texts_from(fields, "devices"), fields.count("max_bytes", UINT64_MAX),
+                        settings_from(fields.object("settings"))}};
   if (kind == "invite") return Invite{team_from_json(fields.object("team")), fields.u32("self")};
   if (kind == "join")
     return Join{team_from_json(fields.object("team")), cards_from(fields), fields.u32("self")};
@@ -179,7 +195,8 @@ Bytes encode(const Request& request) {
                      [](const Open& open) {
                        return Json{{"kind", "open"},
                                    {"devices", texts(open.options.devices)},
-                                   {"max_bytes", open.options.max_bytes}};
+                                   {"max_bytes", open.options.max_bytes},
+                                   {"settings", open.options.settings}};
                      },
                      [](const Invite& invite) {
                        return Json{{"kind", "invite"}, {"team", to_json(invite.team)}, {"self", invite.self}};

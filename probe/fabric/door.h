@@ -14,6 +14,7 @@
 #include <set>
 #include <vector>
 
+#include "contract/units.h"
 #include "fabric/source.h"
 
 namespace netcheck::fabric {
@@ -26,13 +27,34 @@ class Door {
   /// From now on only those that are admitted come in.
   void shut();
   void admit(const std::vector<Address>& addresses);
+  /// Who is not known yet waits so long to be admitted: for a library that connects while its team is formed,
+  /// where another node may be told a moment sooner than this one. Its accept() must be asked again and
+  /// again, or block. Zero, as at first: a stranger is closed at once.
+  void be_patient(Ns patience);
   [[nodiscard]] bool lets_in(const sockaddr* address);
   /// Somebody was not let in: a stranger, or a node of the check by an address that its card does not name.
   [[nodiscard]] bool has_turned_away();
 
+  // For accept() alone:
+  [[nodiscard]] Ns patience();
+  [[nodiscard]] bool knows(const sockaddr* address);
+  /// A stranger's connection to that listener, which is the door's from now on.
+  void keep_waiting(int listener, int connection);
+  /// One of a listener's that has been admitted meanwhile; −1: none. Closes those whose time is over.
+  [[nodiscard]] int take_admitted(int listener);
+  [[nodiscard]] bool has_waiting(int listener);
+
  private:
+  struct Waiting {
+    int listener = -1, connection = -1;
+    Time until{};
+  };
+  [[nodiscard]] bool known(const sockaddr* address) const;  // under the mutex
+
   std::mutex mutex_;
   bool shut_ = false, has_turned_away_ = false;
+  Ns patience_{};
+  std::vector<Waiting> waiting_;
   std::set<Address> admitted_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -17,8 +18,11 @@ namespace netcheck::fabric {
 
 /// What the fabric child is told when it opens. Chosen by the site's policy, never by the job's user.
 struct Options {
-  std::vector<std::string> devices;  ///< in lane order, as the module names them ("eth0", "mlx5_0:1")
-  std::uint64_t max_bytes = 0;       ///< cap on one message buffer; 0 = the module's default
+  /// In lane order, as the module names them: "eth0", "mlx5_0:1", a GPU's PCI bus id "0000:1b:00.0".
+  std::vector<std::string> devices;
+  std::uint64_t max_bytes = 0;  ///< cap on one message buffer; 0 = the module's default
+  /// The module's own, by its names for them. nccl: paths of libraries, NCCL_* (nccl/settings.h).
+  std::map<std::string, std::string> settings;
 };
 
 struct Join {
@@ -36,7 +40,7 @@ struct Ready {
 struct Invited {
   std::uint32_t team = 0;
   Bytes card;
-};  ///< ucx: worker addresses by lane; nccl: unique id at the first node, else empty
+};  ///< ucx: worker addresses by lane; nccl: unique id at the first node, version, addresses
 struct Joined {
   std::uint32_t team = 0;
   Ns took{};

@@ -114,9 +114,10 @@ class Host {
 
   void perform(Open& open) {
     if (!module_) {
-      auto loaded = load_module(name_, directory_, {&sink_, &pulse_, [](const std::vector<Address>& from) {
-                                                      Door::of_process().admit(from);
-                                                    }});
+      const Hosting hosting{&sink_, &pulse_,
+                            [](const std::vector<Address>& from) { Door::of_process().admit(from); },
+                            [](Ns patience) { Door::of_process().be_patient(patience); }};
+      auto loaded = load_module(name_, directory_, hosting);
       if (!loaded) return refuse(0, describe(loaded.error()));
       module_ = std::move(*loaded);
     }

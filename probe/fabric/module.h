@@ -31,10 +31,12 @@ struct Hosting {
   Pulse* pulse = nullptr;
   /// Lets in who comes from there; nobody else may connect to this process (door.h).
   std::function<void(const std::vector<Address>&)> admit;
+  /// From now on a stranger waits so long at the door to be admitted.
+  std::function<void(Ns)> be_patient;
 };
 
 /// Bumped whenever fabric.h, module.h or batch.h change: a module of another build is refused by name.
-inline constexpr int kModuleAbi = 4;
+inline constexpr int kModuleAbi = 5;
 
 extern "C" {
 /// The one symbol with default visibility. Returns nullptr and fills `why` on failure. Never throws.

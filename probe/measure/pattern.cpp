@@ -14,7 +14,6 @@ namespace netcheck {
 namespace {
 
 constexpr std::uint64_t kPeriod = 4'099;  // the prime after 4,096: see pattern.h
-constexpr std::byte kPoison{0xA5};        // no contribution: above 7 in every type
 /// Ranks that contribute to one element of a bf16 sum: 32 · 7 = 224 ≤ 256, up to which bf16 is exact.
 constexpr std::uint32_t kBf16Ranks = 32;
 constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // splitmix64's increment, 2^64 / golden ratio
@@ -192,6 +191,10 @@ std::vector<Part> expected(const Batch& batch, std::uint32_t ranks, std::uint32_
   return parts;
 }
 
+std::vector<std::byte> period_of(const Batch& batch, std::uint32_t ranks, const Part& part) {
+  return part.from ? from_rank(batch, ranks, *part.from, part.source) : from_all(batch, ranks, part.source);
+}
+
 /// Blocks of this many elements have a trip count that the compiler knows, so that the sum is vectorised.
 constexpr std::size_t kLane = 64;
 
@@ -235,6 +238,19 @@ void poison(std::span<std::byte> landing) {
   std::fill(landing.begin(), landing.end(), kPoison);
 }
 
+std::vector<Stretch> contributed_stretches(const Batch& batch, std::uint32_t ranks, std::uint32_t rank) {
+  const Piece own = contributed(batch, ranks, rank);
+  if (own.length == 0) return {};
+  return {{own.offset, own.length, from_rank(batch, ranks, rank, own)}};
+}
+
+std::vector<Stretch> expected_stretches(const Batch& batch, std::uint32_t ranks, std::uint32_t rank) {
+  std::vector<Stretch> stretches;
+  for (const auto& part : expected(batch, ranks, rank))
+    stretches.push_back({part.at.offset, part.at.length, period_of(batch, ranks, part)});
+  return stretches;
+}
+
 void fill(const Batch& batch, std::uint32_t ranks, std::uint32_t rank, std::span<std::byte> work) {
   const Piece own = contributed(batch, ranks, rank);
   if (own.length < work.size()) poison(work);
@@ -251,9 +267,8 @@ std::uint64_t count_wrong(const Batch& batch, std::uint32_t ranks, std::uint32_t
       wrong += part.at.length / element;
       continue;
     }
-    const auto period =
-        part.from ? from_rank(batch, ranks, *part.from, part.source) : from_all(batch, ranks, part.source);
-    wrong += differences(result.subspan(part.at.offset, part.at.length), period, element);
+    wrong +=
+        differences(result.subspan(part.at.offset, part.at.length), period_of(batch, ranks, part), element);
   }
   return wrong;
 }

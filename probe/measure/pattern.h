@@ -8,8 +8,10 @@
 // checked within k elements.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "measure/batch.h"
 
@@ -33,6 +35,19 @@ void poison(std::span<std::byte> landing);
 /// receives nothing (a sender, a non-root) has 0 wrong.
 [[nodiscard]] std::uint64_t count_wrong(const Batch& batch, std::uint32_t ranks, std::uint32_t rank,
                                         std::span<const std::byte> result);
+
+/// Bytes of a buffer that hold `period` over and over.
+struct Stretch {
+  std::uint64_t offset = 0, length = 0;
+  std::vector<std::byte> period;  ///< whole elements, some 16 KiB at most
+};
+/// What fill() writes, and what count_wrong() compares with, for memory that these cannot reach: a GPU's.
+[[nodiscard]] std::vector<Stretch> contributed_stretches(const Batch& batch, std::uint32_t ranks,
+                                                         std::uint32_t rank);
+[[nodiscard]] std::vector<Stretch> expected_stretches(const Batch& batch, std::uint32_t ranks,
+                                                      std::uint32_t rank);
+/// What memory holds that nobody has written to: no contribution, in any type.
+inline constexpr std::byte kPoison{0xA5};
 
 /// Adds the elements of `from` to those of `into` (Store::add); of the shorter one's length. Integers wrap;
 /// bf16 rounds to nearest even.

@@ -4,7 +4,9 @@
 //   fabric_nodes --host build/tests/fakes/fabric_host --modules build --nodes 4 --namespace n --device eth0
 //                --op all_gather --bytes 16777216 --iterations 10 [--edge 0-1 --edge 2-3]
 //
-// Node i's child runs in the network namespace /run/netns/n<i>; without --namespace all run here.
+// Node i's child runs in the network namespace /run/netns/n<i>; without --namespace all run here. Each device
+// of a node is a rank. --fabric nccl measures GPUs, named by their PCI bus ids; --set NAME=VALUE is for the
+// module, with %n in the value for the node's number.
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,11 +24,14 @@
 namespace netcheck::fabric {
 namespace {
 
+constexpr double kNsPerUs = 1e3;
+
 struct Wishes {
-  std::string host, modules, space, op = "all_gather", algorithm;
-  std::vector<std::string> devices, edges;
+  std::string host, modules, space, fabric = "ucx", op = "all_gather", type = "f32", algorithm;
+  std::vector<std::string> devices, edges, settings;
   std::uint32_t nodes = 4, warmup = 1, iterations = 10, repeats = 1, limit = 20;
   std::uint64_t bytes = 16 << 20;
+  [[nodiscard]] std::uint32_t ranks() const { return nodes * static_cast<std::uint32_t>(devices.size()); }
 };
 
 /// A program that enters the node's namespace and becomes the host.
@@ -69,6 +74,7 @@ bool print(const std::vector<std::optional<Event>>& events, const Batch& batch, 
       continue;
     }
     for (const auto& sample : measured->local) {
+      good = good && sample.wrong == 0;
       if (sample.done.empty()) continue;
       const auto time = rank_time(sample);
       if (!time) continue;
@@ -78,8 +84,9 @@ bool print(const std::vector<std::optional<Event>>& events, const Batch& batch, 
               ? Rate{}
               : rate_of(static_cast<double>(batch.bytes) * static_cast<double>(batch.iterations - 1),
                         sample.done.back() - sample.done.front());
-      fmt::print("node {} rank {}: median {} {}, mean {}, {} wrong\n", node, sample.rank,
-                 format_duration(*time), format_rate(bus_bandwidth(batch.op, ranks, batch.bytes, *time)),
+      fmt::print("node {} rank {}: median {:.1f} us {}, mean {}, {} wrong\n", node, sample.rank,
+                 static_cast<double>(time->count()) / kNsPerUs,
+                 format_rate(bus_bandwidth(batch.op, ranks, batch.bytes, *time)),
                  format_rate({whole.bits_per_second * bus_factor(batch.op, ranks)}), sample.wrong);
     }
   }
@@ -105,7 +112,8 @@ Batch batch_of(const Wishes& wishes) {
   batch.team = 1;
   batch.op = parse_op(wishes.op).value();
   batch.algorithm = wishes.algorithm;
-  batch.bytes = actual_bytes(batch.op, batch.type, wishes.nodes, wishes.bytes);
+  batch.type = parse_type(wishes.type).value();
+  batch.bytes = actual_bytes(batch.op, batch.type, wishes.ranks(), wishes.bytes);
   batch.warmup = wishes.warmup;
   batch.iterations = wishes.iterations;
   for (const auto& edge : wishes.edges) {
@@ -116,39 +124,62 @@ Batch batch_of(const Wishes& wishes) {
   return batch;
 }
 
+Options options_of(const Wishes& wishes, std::uint32_t node) {
+  Options options{.devices = wishes.devices, .max_bytes = 0, .settings = {}};
+  for (const auto& setting : wishes.settings) {
+    const auto equals = setting.find('=');
+    std::string value = equals == std::string::npos ? "" : setting.substr(equals + 1);
+    if (const auto at = value.find("%n"); at != std::string::npos) value.replace(at, 2, std::to_string(node));
+    options.settings[setting.substr(0, equals)] = value;
+  }
+  return options;
+}
+
+template <typename Good>
+bool all(const char* what, const std::vector<std::optional<Event>>& events) {
+  for (const auto& event : events) {
+    if (event && std::holds_alternative<Good>(*event)) continue;
+    const auto* failed = event ? std::get_if<Failed>(&*event) : nullptr;
+    fmt::print("{}: {}\n", what, failed != nullptr ? failed->detail : "no answer");
+    return false;
+  }
+  return true;
+}
+
 int measure(const Wishes& wishes) {
   std::string directory = "/tmp/fabric_nodes-XXXXXX";
   if (::mkdtemp(directory.data()) == nullptr) return 3;
   std::vector<ChildCommand> commands;
   for (std::uint32_t node = 0; node < wishes.nodes; ++node)
-    commands.push_back(
-        {wishes.space.empty() ? wishes.host : wrapper(directory, wishes, node), wishes.modules, "ucx"});
+    commands.push_back({wishes.space.empty() ? wishes.host : wrapper(directory, wishes, node), wishes.modules,
+                        wishes.fabric});
   Nodes nodes(commands);
   const Time begin = system::now();
-  for (const auto& event : nodes.open({wishes.devices, 0}))
-    if (!event || !std::holds_alternative<Ready>(*event)) {
-      const auto* failed = event ? std::get_if<Failed>(&*event) : nullptr;
-      fmt::print("open: {}\n", failed != nullptr ? failed->detail : "no answer");
-      return 3;
-    }
+  const Ns limit = std::chrono::seconds(wishes.limit);
+  for (std::uint32_t node = 0; node < wishes.nodes; ++node)
+    nodes.fabric(node).open(options_of(wishes, node));
+  if (!all<Ready>("open", nodes.gather(nodes.everyone(), limit))) return 3;
   const Time opened = system::now();
   Team team{1, {}};
   for (std::uint32_t node = 0; node < wishes.nodes; ++node)
-    team.ranks.push_back({node, 0});
-  nodes.form(team);
+    for (std::uint16_t lane = 0; lane < wishes.devices.size(); ++lane)
+      team.ranks.push_back({node, lane});
+  const auto joined = nodes.form(team, limit);
+  if (!all<Joined>("form", joined)) return 3;
+  fmt::print("transport: {}\n", std::get<Joined>(*joined[0]).transport);
   const Time formed = system::now();
   Batch batch = batch_of(wishes);
   Batch connect = batch;
-  connect.bytes = actual_bytes(batch.op, batch.type, wishes.nodes, 4096);
+  connect.bytes = actual_bytes(batch.op, batch.type, wishes.ranks(), 4096);
   connect.warmup = 0;
   connect.iterations = 1;
   connect.id = 1;
-  bool good = print(run(nodes, team, connect, std::chrono::seconds(wishes.limit)), connect, wishes.nodes);
+  bool good = print(run(nodes, team, connect, std::chrono::seconds(wishes.limit)), connect, wishes.ranks());
   fmt::print("open {}, form {}, connect {}\n", format_duration(opened - begin),
              format_duration(formed - opened), format_duration(system::now() - formed));
   for (std::uint32_t i = 0; good && i < wishes.repeats; ++i) {
     batch.id = 2 + i;
-    good = print(run(nodes, team, batch, std::chrono::seconds(wishes.limit)), batch, wishes.nodes);
+    good = print(run(nodes, team, batch, std::chrono::seconds(wishes.limit)), batch, wishes.ranks());
   }
   print_memory();
   std::filesystem::remove_all(directory);
@@ -160,13 +191,16 @@ int measure(const Wishes& wishes) {
 
 int main(int argc, char** argv) {
   netcheck::fabric::Wishes wishes;
-  CLI::App app("Measures with the UCX fabric alone");
+  CLI::App app("Measures with a fabric alone");
   app.add_option("--host", wishes.host)->required();
   app.add_option("--modules", wishes.modules)->required();
   app.add_option("--namespace", wishes.space);
   app.add_option("--device", wishes.devices)->required();
   app.add_option("--nodes", wishes.nodes);
+  app.add_option("--fabric", wishes.fabric);
+  app.add_option("--set", wishes.settings);
   app.add_option("--op", wishes.op);
+  app.add_option("--type", wishes.type);
   app.add_option("--algorithm", wishes.algorithm);
   app.add_option("--bytes", wishes.bytes);
   app.add_option("--warmup", wishes.warmup);

@@ -25,9 +25,10 @@ const Team kTeam{5, {{0, 0}, {0, 1}, {3, 0}}};
 const Sample kSample{2, {Ns(10), Ns(25)}, 1 << 20, 3, Ns(7)};
 
 TEST(FabricCodec, KeepsRequests) {
-  const auto open = again<Open>(Open{{{"eth0", "mlx5_0:1"}, 1 << 28}});
+  const auto open = again<Open>(Open{{{"eth0", "mlx5_0:1"}, 1 << 28, {{"NCCL_ALGO", "Ring"}}}});
   EXPECT_EQ(open.options.devices, (std::vector<std::string>{"eth0", "mlx5_0:1"}));
   EXPECT_EQ(open.options.max_bytes, std::uint64_t{1} << 28);
+  EXPECT_EQ(open.options.settings, (std::map<std::string, std::string>{{"NCCL_ALGO", "Ring"}}));
   const auto invite = again<Invite>(Invite{kTeam, 3});
   EXPECT_EQ(invite.team, kTeam);
   EXPECT_EQ(invite.self, 3u);
@@ -92,6 +93,9 @@ TEST(FabricCodec, RefusesWhatDoesNotFit) {
            {"lanes", Json::array()},
            {"max_bytes", 0}});
   refusal({{"kind", "open"}, {"devices", Json::array({1})}, {"max_bytes", 0}});
+  for (const Json& settings :
+       {Json(1), Json::array(), Json{{"library", 1}}, Json{{"x", std::string(5000, 'x')}}})
+    refusal({{"kind", "open"}, {"devices", Json::array()}, {"max_bytes", 0}, {"settings", settings}});
   refusal({{"kind", "join"}, {"team", to_json(kTeam)}, {"cards", Json::array({"text"})}, {"self", 0}});
 }
 

@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <functional>
+#include <thread>
 
 #include "fabric/door.h"
 
@@ -137,6 +138,43 @@ TEST(Door, LetsInWhoIsAdmittedAndNobodyElse) {
     EXPECT_TRUE(comes_in(listener, Caller("127.0.0.2", listener.port)));
     EXPECT_TRUE(comes_in(listener, Caller("127.0.0.3", listener.port)));
     EXPECT_TRUE(comes_in(listener, Caller(listener.port)));
+  });
+}
+
+TEST(Door, APatientOneKeepsAStrangerUntilItIsAdmitted) {
+  in_a_child([] {
+    const Listener listener;
+    Door& door = Door::of_process();
+    door.shut();
+    door.be_patient(std::chrono::seconds(5));
+    const Caller early("127.0.0.2", listener.port);
+    ASSERT_TRUE(early.connected());
+    std::jthread admitting([&door] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      door.admit({four(127, 0, 0, 2)});
+    });
+    EXPECT_TRUE(comes_in(listener, early)) << "accept() blocks until then";
+    EXPECT_FALSE(door.has_turned_away());
+  });
+}
+
+TEST(Door, APatientOneHoldsUpNobodyBehindAStranger) {
+  in_a_child([] {
+    const Listener listener;
+    Door& door = Door::of_process();
+    door.shut();
+    door.be_patient(std::chrono::milliseconds(100));
+    door.admit({four(127, 0, 0, 2)});
+    ::fcntl(listener.socket, F_SETFL, O_NONBLOCK);
+    const Caller stranger("127.0.0.3", listener.port), friendly("127.0.0.2", listener.port);
+    ASSERT_TRUE(stranger.connected());
+    EXPECT_TRUE(comes_in(listener, friendly));
+    EXPECT_FALSE(door.has_turned_away()) << "not yet";
+    std::this_thread::sleep_for(std::chrono::milliseconds(120));
+    EXPECT_LT(::accept(listener.socket, nullptr, nullptr), 0);
+    EXPECT_EQ(errno, EAGAIN);
+    EXPECT_TRUE(stranger.ended());
+    EXPECT_TRUE(door.has_turned_away());
   });
 }
 

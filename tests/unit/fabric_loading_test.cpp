@@ -25,7 +25,7 @@ class FabricLoading : public testing::Test {
   ~FabricLoading() override { std::filesystem::remove_all(directory_); }
   [[nodiscard]] std::string file() const { return directory_ + "/netcheck-fabric-fake.so"; }
   std::string refusal(const std::string& name = "fake") {
-    auto loaded = load_module(name, directory_, {&sink_, &pulse_, {}});
+    auto loaded = load_module(name, directory_, {&sink_, &pulse_, {}, {}});
     return loaded ? "" : describe(loaded.error());
   }
 

@@ -216,5 +216,31 @@ TEST(AddElements, WrapsIntegersAndAddsOddCounts) {
   EXPECT_EQ(into, std::vector<std::byte>(67, std::byte{4}));
 }
 
+TEST(MeasurePattern, ItsStretchesSayWhatIsFilledAndWhatIsExpected) {
+  // For each operation: a work buffer written from stretches equals a filled one, and a result written from
+  // what is expected has nothing wrong; one element less, and there is.
+  for (const Op op : kCollectives)
+    for (const Type type : kTypes)
+      for (std::uint32_t rank = 0; rank < 3; ++rank) {
+        const Batch one = batch(op, type, 3, 60'000, 1);
+        const auto write = [&one](const std::vector<Stretch>& stretches) {
+          std::vector<std::byte> buffer(one.bytes, kPoison);
+          for (const auto& stretch : stretches)
+            for (std::uint64_t i = 0; i < stretch.length; ++i)
+              buffer.at(stretch.offset + i) = stretch.period.at(i % stretch.period.size());
+          return buffer;
+        };
+        std::vector<std::byte> filled(one.bytes);
+        fill(one, 3, rank, filled);
+        EXPECT_EQ(write(contributed_stretches(one, 3, rank)), filled) << name(op) << " " << rank;
+        const auto expected = expected_stretches(one, 3, rank);
+        auto result = write(expected);
+        EXPECT_EQ(count_wrong(one, 3, rank, result), 0u) << name(op) << " " << rank;
+        if (expected.empty()) continue;
+        result.at(expected.back().offset + expected.back().length - 1) ^= std::byte{0x40};
+        EXPECT_EQ(count_wrong(one, 3, rank, result), 1u) << name(op) << " " << rank;
+      }
+}
+
 }  // namespace
 }  // namespace netcheck

@@ -1,0 +1,15 @@
+// Which ways NCCL's bytes take, from its own log: the only place where it says so. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace netcheck::fabric::nccl {
+
+/// Of a log at level INFO, the connections made from byte `since` on: "IB/mlx5_0+GDR", "RoCE/mlx5_1",
+/// "Socket/eth0", "AWS Libfabric/2+GDR" (a plugin's device by its number), "P2P/CUMEM", "SHM", "NVLS",
+/// "CollNet"; each once, in the order of the log. The devices' names may stand anywhere in it.
+[[nodiscard]] std::vector<std::string> transports_in(std::string_view log, std::size_t since = 0);
+
+}  // namespace netcheck::fabric::nccl
