@@ -8,7 +8,7 @@ import re
 import time
 
 import pytest
-from actions import SLOW, blamed, config, epoch, queue, reason, runs
+from actions import SLOW, UNCLEAR, blamed, config, epoch, queue, reason, runs
 from conftest import until
 
 
@@ -146,10 +146,17 @@ def test_a_job_is_requeued_by_us_so_often_and_no_more(slow):
 @pytest.mark.parametrize("command", ["salloc", "srun"])
 def test_an_interactive_job_is_not_cancelled_unless_the_site_says_so(slow, command):
     slow.configure(config(action="requeue"))
-    done = slow.exec("ctl", command, "--netcheck", "--exclusive", "-N3", "true", user="alice")
-    assert done.returncode == 0
-    last = ["ctl", "sh", "-c", "sacct -a -X -n -P -o AdminComment | tail -n 1"]
-    until(lambda: "wanted=requeue brake=not-batch" in slow.exec(*last).stdout, "the comment", slow)
+    last = ["ctl", "sh", "-c", "sacct -a -X -n -P -o JobName,State,AdminComment | tail -n 1"]
+    for turn in range(6):
+        name = f"{command}-{turn}"
+        done = slow.exec("ctl", command, "--netcheck", "--exclusive", "-N3", "-J", name, "true", user="alice")
+        assert done.returncode == 0
+        ended = re.compile(rf"{name}\|COMPLETED\|(.+)")
+        (line,) = until(lambda ended=ended: ended.findall(slow.exec(*last).stdout), "the comment", slow)
+        if "wanted=requeue brake=not-batch" in line:
+            return
+        assert re.match(UNCLEAR, line), line  # a machine with too little CPU
+    raise AssertionError(f"the figures of 6 jobs were noisy\n{slow.logs()}")
 
 
 @pytest.mark.parametrize("command", ["salloc", "srun"])

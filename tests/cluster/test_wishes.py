@@ -9,7 +9,7 @@ from actions import UNCLEAR, blamed, config, drained_by_us, first_runs, queue, r
 from conftest import until
 
 # NETCHECK_WISHES=1000 for the storm that this stands for.
-WISHES = int(os.environ.get("NETCHECK_WISHES", 12))
+WISHES = int(os.environ.get("NETCHECK_WISHES", 8))
 
 
 @pytest.fixture
@@ -48,14 +48,15 @@ def test_a_threshold_that_nothing_reaches_costs_nobody_else_anything(bob):
 
     until(lambda: len(ended()) >= 4, "the first of alice's", bob, timeout=120)
     job = bobs(bob, " action=requeue drain=n3 requeues=1 acted=")
-    until(lambda: runs(job)[-1]["State"] == "COMPLETED", "bob's second run", bob, timeout=240)
-    assert runs(job)[-1]["NodeList"] == "n[1-2,4]"
     rows = until(lambda: len(ended()) == WISHES and ended(), "the last of alice's", bob, timeout=120 + 20 * WISHES, pause=1)
     lines = [row["AdminComment"] for row in rows]
     assert not [line for line in lines if " acted=" in line or " drain=" in line or "max_actions" in line], lines
     refused = [line for line in lines if re.search(r"^netcheck=fail .* action=cancel wanted=requeue brake=\S+$", line)]
     assert len(refused) >= WISHES - 3, lines  # on a busy machine a check may break off
     assert drained_by_us(bob) == {"n3"}
+    # While alice's took the nodes in turns bob's may have waited for Slurm's two minutes.
+    until(lambda: runs(job)[-1]["State"] == "COMPLETED", "bob's second run", bob, timeout=240)
+    assert runs(job)[-1]["NodeList"] == "n[1-2,4]"
 
 
 def test_an_action_that_a_user_asks_for_is_not_the_sites(bob):

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "fabric/child.h"
+#include "own_tree.h"
 #include "system/process.h"
 
 namespace netcheck::fabric {
@@ -24,7 +25,7 @@ class FabricChild : public testing::Test {
  protected:
   explicit FabricChild(std::string module = "fake")
       : fabric_(std::make_unique<ChildFabric>(
-            loop_, ChildCommand{NETCHECK_TEST_HOST, NETCHECK_TEST_MODULES, std::move(module)},
+            loop_, ChildCommand{own(NETCHECK_TEST_HOST), own(NETCHECK_TEST_MODULES), std::move(module)},
             [this](Event event) { events_.push_back(std::move(event)); })) {}
 
   /// Runs the loop until `count` events have come; false when they do not.
@@ -288,7 +289,7 @@ TEST_F(FabricWithoutModule, SaysWhichModuleDidNotLoadAndWhy) {
 TEST(FabricProgram, ThatDoesNotExistIsRefused) {
   system::Loop loop;
   std::vector<Event> events;
-  ChildFabric fabric(loop, {"/nonexistent/netcheck", NETCHECK_TEST_MODULES, "fake"},
+  ChildFabric fabric(loop, {"/nonexistent/netcheck", own(NETCHECK_TEST_MODULES), "fake"},
                      [&events](Event event) { events.push_back(std::move(event)); });
   fabric.open({});
   EXPECT_TRUE(events.empty());

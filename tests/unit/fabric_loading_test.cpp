@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "fabric/loading.h"
+#include "own_tree.h"
 
 namespace netcheck::fabric {
 namespace {
@@ -19,7 +20,7 @@ class FabricLoading : public testing::Test {
   FabricLoading() {
     std::string pattern = (std::filesystem::temp_directory_path() / "modules-XXXXXX").string();
     directory_ = ::mkdtemp(pattern.data());
-    std::filesystem::copy_file(std::string(NETCHECK_TEST_MODULES) + "/netcheck-fabric-fake.so", file());
+    std::filesystem::copy_file(own(NETCHECK_TEST_MODULES) + "/netcheck-fabric-fake.so", file());
     ::chmod(file().c_str(), 0755);
   }
   ~FabricLoading() override { std::filesystem::remove_all(directory_); }

@@ -37,7 +37,7 @@ TEST_F(FabricNccl, WhatIsNoNcclIsRefusedInWords) {
 
 TEST_F(FabricNccl, AnotherMachinesLibraryIsRefusedInWords) {
   // An ELF header alone, of a 64-bit ARM shared object: e_machine, at 18, is 183.
-  std::ifstream source(std::string(NETCHECK_TEST_GPU) + "/libnccl.so.2", std::ios::binary);
+  std::ifstream source(own(NETCHECK_TEST_GPU) + "/libnccl.so.2", std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(source)), {});
   bytes.at(18) = static_cast<char>(183);
   Options other = options(0);
@@ -50,7 +50,7 @@ TEST_F(FabricNccl, AnotherMachinesLibraryIsRefusedInWords) {
 }
 
 TEST_F(FabricNccl, ALibraryThatLacksACallIsRefusedWithItsName) {
-  std::ifstream source(std::string(NETCHECK_TEST_GPU) + "/libnccl.so.2", std::ios::binary);
+  std::ifstream source(own(NETCHECK_TEST_GPU) + "/libnccl.so.2", std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(source)), {});
   const std::string call = "ncclReduceScatter";
   for (auto at = bytes.find(call); at != std::string::npos; at = bytes.find(call, at + 1))
@@ -281,9 +281,9 @@ TEST_F(FabricNccl, TheRealOneIsOpenedGivesAnIdAndRefusesWithoutAGpu) {
   if (real_nccl().empty()) GTEST_SKIP() << "no libnccl.so.2 was found";
   if (std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "there is a GPU here";
   Options real = options(0);
-  real.settings = {{"driver", std::string(NETCHECK_TEST_GPU) + "/libdriver_fake.so"},
-                   {"library", real_nccl()}};
-  nodes_ = std::make_unique<Nodes>(std::vector{ChildCommand{NETCHECK_TEST_HOST, NETCHECK_TEST_NCCL, "nccl"}});
+  real.settings = {{"driver", own(NETCHECK_TEST_GPU) + "/libdriver_fake.so"}, {"library", real_nccl()}};
+  nodes_ = std::make_unique<Nodes>(
+      std::vector{ChildCommand{own(NETCHECK_TEST_HOST), own(NETCHECK_TEST_NCCL), "nccl"}});
   const auto opened = nodes_->open(real)[0];
   ASSERT_TRUE(is<Ready>(opened)) << failure_of(opened);
   std::printf("NCCL %s\n", std::get<Ready>(*opened).version.c_str());

@@ -11,6 +11,7 @@
 
 #include "../fabric/nodes.h"
 #include "measure/collective.h"
+#include "own_tree.h"
 
 namespace netcheck::fabric {
 
@@ -49,8 +50,7 @@ class FabricNccl : public testing::Test {
     std::filesystem::create_directory(folder);
     for (const std::string library : {"libcuda.so.1", "libnccl.so.2", "libnvidia-ml.so.1"}) {
       std::error_code exists;
-      std::filesystem::create_symlink(std::string(NETCHECK_TEST_GPU) + "/" + library, folder + "/" + library,
-                                      exists);
+      std::filesystem::create_symlink(own(NETCHECK_TEST_GPU) + "/" + library, folder + "/" + library, exists);
     }
     std::ofstream(folder + "/fake.ini") << faults;
     return {.devices = {kGpus[0], kGpus[1]},
@@ -62,15 +62,15 @@ class FabricNccl : public testing::Test {
   /// As many nodes as there are faults, opened. The answers.
   std::vector<std::optional<Event>> open(const std::vector<std::string>& faults) {
     nodes_ = std::make_unique<Nodes>(std::vector<ChildCommand>(
-        faults.size(), ChildCommand{NETCHECK_TEST_HOST, NETCHECK_TEST_NCCL, "nccl"}));
+        faults.size(), ChildCommand{own(NETCHECK_TEST_HOST), own(NETCHECK_TEST_NCCL), "nccl"}));
     for (std::size_t node = 0; node < faults.size(); ++node)
       nodes_->fabric(node).open(options(node, faults[node]));
     return nodes_->gather(nodes_->everyone(), std::chrono::seconds(10));
   }
   /// The refusal of one node.
   std::string refusal(const Options& options) {
-    nodes_ =
-        std::make_unique<Nodes>(std::vector{ChildCommand{NETCHECK_TEST_HOST, NETCHECK_TEST_NCCL, "nccl"}});
+    nodes_ = std::make_unique<Nodes>(
+        std::vector{ChildCommand{own(NETCHECK_TEST_HOST), own(NETCHECK_TEST_NCCL), "nccl"}});
     const auto event = nodes_->open(options)[0];
     if (!is<Failed>(event)) return "opened";
     EXPECT_EQ(std::get<Failed>(*event).trouble, judge::Trouble::refused);

@@ -10,6 +10,7 @@
 #include "../fabric/nodes.h"
 #include "contract/wire.h"
 #include "measure/collective.h"
+#include "own_tree.h"
 
 namespace netcheck::fabric {
 namespace {
@@ -21,7 +22,8 @@ using testing::HasSubstr;
 #endif
 
 std::vector<ChildCommand> commands(std::size_t nodes) {
-  return std::vector<ChildCommand>(nodes, ChildCommand{NETCHECK_TEST_HOST, NETCHECK_TEST_UCX, "ucx"});
+  return std::vector<ChildCommand>(nodes,
+                                   ChildCommand{own(NETCHECK_TEST_HOST), own(NETCHECK_TEST_UCX), "ucx"});
 }
 
 Team team_of(std::uint32_t nodes, std::uint32_t id = 1) {
