@@ -34,12 +34,30 @@ double ends_running(const Sample* sender, const Sample* receiver, Ns span) {
   return part_running({*sender, *receiver}, span);
 }
 
-/// What others took of the sender's way out or of the receiver's way in, whichever is more. Of a sender the
-/// whole batch is counted, a little longer than the span of the figure.
+/// What others took at the two ends, either way, since acknowledgements go back: who drowns a sender's slows
+/// it down as well. Of a sender the whole batch is counted, a little longer than the span of the figure.
 Rate room_at_ends(const Sample* sender, const Sample* receiver, Ns span) {
-  const std::uint64_t out = sender == nullptr ? 0 : sender->others_out;
-  const std::uint64_t in = receiver == nullptr ? 0 : receiver->others_in;
-  return room_of_others(std::max(out, in), span);
+  std::uint64_t most = 0;
+  for (const Sample* end : {sender, receiver})
+    if (end != nullptr) most = std::max({most, end->others_in, end->others_out});
+  return room_of_others(most, span);
+}
+
+/// Some way carried half as much for others as the check's ways carry, or anything where those carry nothing.
+bool crowded(const std::vector<EdgeFigure>& edges) {
+  std::vector<double> rates;
+  for (const EdgeFigure& edge : edges)
+    if (edge.rate && edge.rate->bits_per_second > 0) rates.push_back(edge.rate->bits_per_second);
+  const double typical = median(rates).value_or(0);
+  return std::ranges::any_of(
+      edges, [typical](const EdgeFigure& edge) { return edge.room_of_others.bits_per_second > typical; });
+}
+
+/// What did not end in time is abandoned, and what is left of it may be in the way of whoever comes next: in
+/// a crowd that is no evidence, of no way.
+void drop_what_did_not_end(std::vector<EdgeFigure>& edges) {
+  for (EdgeFigure& edge : edges)
+    if (edge.partial) edge.rate.reset();
 }
 
 /// One edge by its receiver's sample.
@@ -125,6 +143,7 @@ std::vector<EdgeFigure> edges_of(const Plan& /*plan*/, const History& history) {
     for (const NodeOutcome& outcome : done.outcomes)
       if (outcome.trouble && !is_evidence(*outcome.trouble)) known.broken_nodes.insert(outcome.node);
   }
+  if (crowded(edges)) drop_what_did_not_end(edges);
   return edges;
 }
 

@@ -51,8 +51,8 @@ struct GateSize {
 [[nodiscard]] std::optional<GateSize> size_of_step(const Plan& plan, const TeamIndex& teams,
                                                    const Done& done);
 
-/// The figures, had the fabric's processes run all the time and the devices carried nothing else (standing.h).
-/// nullopt: they may be any.
+/// The figures, had the fabric's processes run all the time and the devices carried nothing else
+/// (standing.h). nullopt: they may be any.
 [[nodiscard]] std::optional<Figures> unhindered(const Figures& figures);
 
 /// Below what is asked of a node, or of a rail.

@@ -40,6 +40,8 @@ constexpr std::uint64_t kSounding = 256u << 10;
 /// one late moment in 13 ms read 0.87 of the rate, and the spread of four good ways then hid a node at a
 /// tenth.
 constexpr Ns kTooQuick = milliseconds(30);
+/// A figure over less is, as a pace, taken for no more than so long would have brought.
+constexpr Ns kMoment = std::chrono::microseconds(500);
 constexpr int kMostRepeats = 2;
 constexpr std::uint32_t kWarmup = 1, kIterations = 4, kMostIterations = 64;
 constexpr std::uint64_t kGrain = 64, kLeastBytes = 4u << 10;
@@ -66,6 +68,13 @@ struct Rates {
   bool dead = false;           ///< some edge is known to carry nothing
 };
 
+/// What the next size goes by. A moment says little of a rate: 4 KiB that were there before the clock began
+/// have read as 400 Gb/s of a link of 100 Mb/s, and the next messages never ended.
+double pace_of(const EdgeFigure& edge) {
+  const double part = edge.timed <= Ns::zero() ? 1 : std::chrono::duration<double>(edge.timed) / kMoment;
+  return edge.rate->bits_per_second * std::min(part, 1.0);
+}
+
 Rates rates_of(const Standings& standings) {
   std::vector<std::vector<double>> by_lane(standings.lanes());
   Rates rates;
@@ -74,7 +83,7 @@ Rates rates_of(const Standings& standings) {
     if (edge.rate->bits_per_second <= 0)
       rates.dead = true;
     else if (!edge.partial)
-      by_lane[edge.from.lane].push_back(edge.rate->bits_per_second);
+      by_lane[edge.from.lane].push_back(pace_of(edge));
   }
   for (const auto& lane : by_lane)
     rates.median.push_back(median(lane).value_or(0));
@@ -123,7 +132,7 @@ void keep_pace(Situation& now) {
   for (const EdgeFigure& edge : now.edges) {
     if (edge.round != measure_of(*last)->round) continue;
     if (std::ranges::find(pairs, Pair{edge.from.node, edge.to.node}) == pairs.end()) continue;
-    const double rate = edge.rate && !edge.partial ? edge.rate->bits_per_second : 0;
+    const double rate = edge.rate && !edge.partial ? pace_of(edge) : 0;
     const auto [found, first] = slowest.try_emplace(edge.from.lane, rate);
     if (!first) found->second = std::min(found->second, rate);
   }

@@ -9,6 +9,7 @@
 
 #include "contract/job.h"
 #include "contract/overloaded.h"
+#include "judge/groups.h"
 #include "judge/line.h"
 #include "policy/settings.h"
 
@@ -211,6 +212,7 @@ class Decision {
     std::string words;
     for (const Finding::Isolated& culprit : finding_.drainable) {
       std::string why = why_no_drain(culprit.node);
+      if (why.empty() && culprit.fast_enough) why = "fast-enough";
       if (!why.empty()) why = fmt::format("{}:{}", culprit.node, why);
       const bool full = plan_.drain.size() >= policy_.max_drain,
                  over = !drained.contains(culprit.node) && drained.size() >= most;
@@ -290,6 +292,16 @@ class Decision {
   std::string brakes_, drain_brakes_;
 };
 
+/// What is slower than others, and yet as fast as the site asks of each rail, has not failed the check by
+/// itself. `measured` of a whole node: the best of its rails.
+bool fast_enough(const judge::Plan& plan, const judge::Culprit& culprit) {
+  double asked = 0;
+  if (plan.thresholds.site_floor)
+    asked = plan.thresholds.site_floor->bits_per_second / std::max(judge::rails(plan), 1U);
+  if (plan.thresholds.min_per_rail) asked = std::max(asked, plan.thresholds.min_per_rail->bits_per_second);
+  return asked > 0 && culprit.measured.bits_per_second >= asked;
+}
+
 // Nodes whose hardware fails the check are kept away from like slow ones, once there are others to be like.
 void add_flawed(const judge::Fail& failed, Finding& finding) {
   for (const judge::Flawed& flawed : failed.flawed)
@@ -349,7 +361,8 @@ Finding finding_of(const judge::Verdict& verdict, const std::optional<judge::Ver
     const std::string& node = finding.nodes[culprit.node];
     const bool there = std::any_of(finding.drainable.begin(), finding.drainable.end(),
                                    [&](const Finding::Isolated& other) { return other.node == node; });
-    if (!there) finding.drainable.push_back({node, judge::describe(culprit, plan)});
+    if (!there)
+      finding.drainable.push_back({node, judge::describe(culprit, plan), fast_enough(plan, culprit)});
   }
   add_broken(*site_fail, finding);
   return finding;

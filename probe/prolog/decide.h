@@ -38,6 +38,8 @@ struct Finding {
   bool corrupt = false;
   struct Isolated {
     std::string node, words;  ///< "n3(tx: 95.9Mbps)"
+    bool fast_enough =
+        false;  ///< slower than others, and as fast as the site asks: the way to it, or by design
   };
   std::vector<Isolated> drainable;  ///< isolated with two partners who are fine, on the site's thresholds
 };

@@ -11,30 +11,28 @@ FLOOD = pathlib.Path(__file__).with_name("flood.py").read_text()
 
 
 @contextlib.contextmanager
-def flood(cluster, target, megabits):
-    """Bob has a node of his own beside the job."""
+def flood(cluster, target, megabits, of=SPARE):
+    """Bob has a node of his own beside the job, or sits on the login node, whose link is wider."""
     address = cluster.exec("ctl", "getent", "hosts", target).stdout.split()[0]
-    bob = cluster.start(SPARE, "python3", "-c", FLOOD, address, str(megabits), user="bob")
+    bob = cluster.start(of, "python3", "-c", FLOOD, address, str(megabits), user="bob")
     try:
         assert bob.stdout.readline() == "ready\n"
         yield
     finally:
-        cluster.exec(SPARE, "pkill", "-u", "bob", check=False)
+        cluster.exec(of, "pkill", "-u", "bob", check=False)
         bob.communicate(timeout=30)
 
 
-@pytest.mark.parametrize("megabits", [50, 95])
-def test_a_node_that_somebody_sends_to_is_not_named(cluster, megabits):
+@pytest.mark.parametrize("of, megabits", [(SPARE, 50), (SPARE, 95), ("ctl", 115), ("ctl", 300)])
+def test_a_node_that_somebody_sends_to_is_not_named(cluster, of, megabits):
     cluster.configure(DRAINS)
     for node in [*NODES, SPARE]:
         cluster.script("shape", node, "100mbit")
-    told = 0
-    for _ in range(2):
-        with flood(cluster, "n3", megabits):
-            job = cluster.sbatch("--netcheck", nodes=4)
-            assert job.wait() == "COMPLETED"
-        comment = job.comment()
-        assert comment and "slow=" not in comment and " drain=" not in comment, comment
-        told += "n3's devices carried other traffic" in comment
+    with flood(cluster, "n3", megabits, of):
+        job = cluster.sbatch("--netcheck", nodes=4)
+        assert job.wait() == "COMPLETED"
     until(lambda: not cluster.processes("n3", CHECK), "the end of the check", cluster)
-    assert told > 0
+    comment = job.comment()
+    assert comment and "netcheck=fail" not in comment and " drain=" not in comment, comment
+    # On a busy machine a process may have been silent, or kept from running for longer than others' traffic explains.
+    assert "n3's devices carried other traffic" in comment or "process" in comment, comment

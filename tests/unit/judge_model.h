@@ -193,6 +193,7 @@ class Player {
       const End end{sender.node, team.ranks[edge.from].lane};
       sender.samples.push_back({.rank = edge.from,
                                 .kept = kept(sender.node, span),
+                                .others_in = others(network_.others_in, end, span),
                                 .others_out = others(network_.others_out, end, span)});
       outcome(done, team.ranks[edge.from].node).batch.push_back(batch.id);
     }

@@ -128,6 +128,28 @@ TEST(OtherTraffic, AFewBytesDoNotExcuseADeadWay) {
   EXPECT_FALSE(decode(plan, edges).dead);
 }
 
+TEST(OtherTraffic, ThatDrownsASendersAcknowledgementsExcusesItsWayOut) {
+  // What comes in at n2 and goes out of it share nothing but the acknowledgements; the model slows both down.
+  Network network{.transmit = {{{2, 0}, 0.4}}, .others_in = {{{2, 0}, 0.6}}};
+  const auto check = judged(asking(4), network);
+  EXPECT_EQ(name(check.verdict), "inconclusive") << check.text;
+}
+
+TEST(OtherTraffic, WhatDidNotEndInACrowdSaysNothingOfAnyWay) {
+  // n3 is flooded; what was abandoned there is in the way of n0 and n1, where nobody else sends.
+  const Plan plan = asking(4);
+  for (const bool flooded : {true, false}) {
+    auto played = model::play(plan, {.receive = {{{3, 0}, 0.05}}, .links = {{{0, 1, 0}, 1e-9}}});
+    ASSERT_EQ(name(decide(plan, played.history)), "fail");
+    for (Done& done : played.history.done)
+      for (NodeOutcome& outcome : done.outcomes)
+        for (Sample& sample : outcome.samples)
+          if (flooded && outcome.node == 3) sample.others_in = 120'000'000;  // a second of 960 Mb/s
+    const Verdict verdict = decide(plan, played.history);
+    EXPECT_EQ(name(verdict), flooded ? "inconclusive" : "fail") << line(verdict, plan, played.elapsed);
+  }
+}
+
 TEST(OtherTraffic, ExcusesAPairUnderMinPerPair) {
   Plan plan = plan_for(2);
   plan.thresholds.min_per_pair = Rate{0.8e9};

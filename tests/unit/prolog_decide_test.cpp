@@ -407,6 +407,16 @@ TEST(DecideAction, DrainsAtMostMaxDrainForOneJob) {
   EXPECT_THAT(plan.tail, HasSubstr(" drain=n[2-3]"));
 }
 
+TEST(DecideAction, DrainsNobodyWhoIsAsFastAsTheSiteAsks) {
+  Situation situation;
+  situation.policy.drain = true;
+  situation.policy.max_drained_total = {.percent = 0, .count = 5};
+  situation.finding.drainable = {{"n2", "n2(rx: 1.0Gbps)", true}, {"n3", "n3(tx: 96.0Mbps)"}};
+  const ActionPlan plan = situation.decide();
+  EXPECT_THAT(plan.drain, ElementsAre("n3"));
+  EXPECT_THAT(plan.tail, HasSubstr("drain_brake=n2:fast-enough"));
+}
+
 TEST(DecideAction, DrainsNobodyWhereTheSiteAllowsNone) {
   Situation situation;
   situation.policy.drain = true;

@@ -37,6 +37,7 @@ TEST(FindingOf, NamesEachCulpritOnceAndNoLinksEnds) {
   EXPECT_THAT(finding.culprits, ElementsAre("n3"));
   ASSERT_EQ(finding.drainable.size(), 1u);
   EXPECT_EQ(finding.drainable.front().words, "n3(tx: 96.0Mbps)");
+  EXPECT_FALSE(finding.drainable.front().fast_enough);
 }
 
 TEST(FindingOf, SaysWhyThereIsNoCulprit) {
@@ -69,6 +70,22 @@ TEST(FindingOf, KnowsACheckThatAUsersOperationHasMade) {
 TEST(FindingOf, DrainsOnlyWhoWasIsolated) {
   const judge::Verdict verdict = slow({node(1, false), node(2)});
   EXPECT_EQ(finding_of(verdict, verdict, plan_of(4)).drainable.size(), 1u);
+}
+
+TEST(FindingOf, SaysWhoIsAsFastAsTheSiteAsks) {
+  // 96 Mb/s: behind a way that others fill a node is slower than the rest, and fast enough.
+  judge::Plan plan = plan_of(4);
+  const auto is_fast_enough = [&] {
+    return finding_of(slow({node(2)}), slow({node(2)}), plan).drainable.front().fast_enough;
+  };
+  plan.thresholds.site_floor = Rate{90e6};
+  EXPECT_TRUE(is_fast_enough());
+  plan.thresholds.min_per_rail = Rate{100e6};
+  EXPECT_FALSE(is_fast_enough());
+  plan.thresholds = {};
+  EXPECT_FALSE(is_fast_enough());
+  plan.thresholds.site_floor = Rate{97e6};
+  EXPECT_FALSE(is_fast_enough());
 }
 
 TEST(FindingOf, SaysWhetherTheSitesFiguresWereNoisy) {

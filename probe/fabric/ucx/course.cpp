@@ -301,6 +301,7 @@ void Course::completed(Post& post, ucs_status_t status, std::size_t bytes) {
   }
   Step& step = steps_[post.step - current_];
   if (post.sending) {
+    lane_.gave(bytes);
     --step.sends;
     return;
   }

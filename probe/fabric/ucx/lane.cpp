@@ -198,7 +198,6 @@ std::vector<Peer*> Lane::take_broken() {
 
 void Lane::send(Peer& peer, Post& post, std::uint64_t tag) {
   post.peer = &peer;
-  own_.out += post.length;
   if (peer.endpoint == nullptr)
     return done(post, peer.error == UCS_OK ? UCS_ERR_NOT_CONNECTED : peer.error, 0);
   ucp_request_param_t param{};

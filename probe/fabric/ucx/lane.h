@@ -70,8 +70,7 @@ class Lane {
   [[nodiscard]] bool down() const { return worker_ == nullptr; }
   /// Empty when down.
   [[nodiscard]] const Bytes& address() const { return address_; }
-  /// What its device and this process have moved until now. A message that is sent counts from its beginning
-  /// on, one that is received at its end.
+  /// What its device and this process have moved until now; a message counts at its end.
   [[nodiscard]] Load load() const { return {meter_ ? meter_->read() : std::nullopt, own_}; }
   /// Messages are cut into pieces of this size.
   [[nodiscard]] std::size_t piece() const;
@@ -82,7 +81,8 @@ class Lane {
   void send(Peer& peer, Post& post, std::uint64_t tag);
   void receive(Post& post, std::uint64_t tag);
   void cancel(Post& post);
-  /// A receive has ended with so many bytes.
+  /// A send or a receive has ended with so many bytes.
+  void gave(std::size_t bytes) { own_.out += bytes; }
   void took(std::size_t bytes) { own_.in += bytes; }
 
   /// One turn of UCX. True when anything moved.
