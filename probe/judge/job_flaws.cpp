@@ -30,7 +30,7 @@ std::string device_name(const Plan& plan, const std::string& text) {
   for (const char c : text)
     if (is_letter(c) || c == '_' || c == '.' || c == ':' || c == '-') name += c;
   constexpr std::size_t kBytes = 24;
-  name = name.substr(0, kBytes);
+  if (name.size() > kBytes) name.resize(kBytes);
   return std::ranges::find(plan.nodes, name, &NodePlan::name) == plan.nodes.end() ? name : "";
 }
 
