@@ -359,10 +359,12 @@ Finding finding_of(const judge::Verdict& verdict, const std::optional<judge::Ver
   for (const judge::Culprit& culprit : site_fail->blame.culprits) {
     if (!known(culprit) || !culprit.isolated) continue;
     const std::string& node = finding.nodes[culprit.node];
-    const bool there = std::any_of(finding.drainable.begin(), finding.drainable.end(),
-                                   [&](const Finding::Isolated& other) { return other.node == node; });
-    if (!there)
-      finding.drainable.push_back({node, judge::describe(culprit, plan), fast_enough(plan, culprit)});
+    const Finding::Isolated isolated{node, judge::describe(culprit, plan), fast_enough(plan, culprit)};
+    const auto there = std::ranges::find(finding.drainable, node, &Finding::Isolated::node);
+    if (there == finding.drainable.end())
+      finding.drainable.push_back(isolated);
+    else if (there->fast_enough && !isolated.fast_enough)
+      *there = isolated;  // one of its rails is not
   }
   add_broken(*site_fail, finding);
   return finding;

@@ -80,6 +80,11 @@ TEST(FindingOf, SaysWhoIsAsFastAsTheSiteAsks) {
   };
   plan.thresholds.site_floor = Rate{90e6};
   EXPECT_TRUE(is_fast_enough());
+  judge::Culprit rail = node(2);
+  rail.lane = 1;
+  rail.measured = Rate{10e6};  // the other of its rails
+  const judge::Verdict both = slow({node(2), rail});
+  EXPECT_FALSE(finding_of(both, both, plan).drainable.front().fast_enough);
   plan.thresholds.min_per_rail = Rate{100e6};
   EXPECT_FALSE(is_fast_enough());
   plan.thresholds = {};
