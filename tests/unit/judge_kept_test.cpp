@@ -10,31 +10,14 @@
 namespace netcheck::judge {
 namespace {
 
+using model::asking;
+using model::judged;
 using model::named;
 using model::Network;
 using model::plan_for;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-/// 1 Gb/s, of which 800 Mb/s are asked for.
-Plan asking(std::uint32_t nodes) {
-  Plan plan = plan_for(nodes);
-  plan.thresholds.min = plan.thresholds.site_floor = Rate{0.8e9};
-  return plan;
-}
-
-struct Judged {
-  Plan plan;
-  Verdict verdict;
-  std::string text;
-};
-
-Judged judged(const Plan& plan, const Network& network) {
-  const auto played = model::play(plan, network);
-  const Verdict verdict = decide(plan, played.history);
-  return {plan, verdict, line(verdict, plan, played.elapsed)};
-}
 
 /// One edge, as its two ends tell it: at `rate`, over 100 ms, both ends running for that part of it.
 EdgeFigure edge(std::uint32_t from, std::uint32_t to, double rate, double part_running = 1) {

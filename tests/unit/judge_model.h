@@ -238,6 +238,25 @@ inline Played play(const Plan& plan, const Network& network) {
   return Player(plan, network).play();
 }
 
+/// 1 Gb/s a rail, of which 800 Mb/s are asked for.
+inline Plan asking(std::uint32_t nodes, std::uint32_t lanes = 1) {
+  Plan plan = plan_for(nodes, lanes);
+  plan.thresholds.min = plan.thresholds.site_floor = Rate{0.8e9 * lanes};
+  return plan;
+}
+
+struct Judged {
+  Plan plan;
+  Verdict verdict;
+  std::string text;
+};
+
+inline Judged judged(const Plan& plan, const Network& network) {
+  const auto played = play(plan, network);
+  const Verdict verdict = decide(plan, played.history);
+  return {plan, verdict, line(verdict, plan, played.elapsed)};
+}
+
 /// Culprits as the line shows them, rates left out: "n3(tx)", "n3/eth1(rx)", "n1>n2(link)".
 inline std::vector<std::string> named(const Verdict& verdict, const Plan& plan) {
   std::vector<std::string> names;

@@ -10,31 +10,14 @@
 namespace netcheck::judge {
 namespace {
 
+using model::asking;
+using model::judged;
 using model::named;
 using model::Network;
 using model::plan_for;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-/// 1 Gb/s a rail, of which 800 Mb/s are asked for.
-Plan asking(std::uint32_t nodes, std::uint32_t lanes = 1) {
-  Plan plan = plan_for(nodes, lanes);
-  plan.thresholds.min = plan.thresholds.site_floor = Rate{0.8e9 * lanes};
-  return plan;
-}
-
-struct Judged {
-  Plan plan;
-  Verdict verdict;
-  std::string text;
-};
-
-Judged judged(const Plan& plan, const Network& network) {
-  const auto played = model::play(plan, network);
-  const Verdict verdict = decide(plan, played.history);
-  return {plan, verdict, line(verdict, plan, played.elapsed)};
-}
 
 /// One edge over 100 ms, while others had `room` of the way, bits/s.
 EdgeFigure edge(std::uint32_t from, std::uint32_t to, double rate, double room = 0) {
@@ -148,6 +131,20 @@ TEST(OtherTraffic, WhatDidNotEndInACrowdSaysNothingOfAnyWay) {
     const Verdict verdict = decide(plan, played.history);
     EXPECT_EQ(name(verdict), flooded ? "inconclusive" : "fail") << line(verdict, plan, played.elapsed);
   }
+}
+
+TEST(OtherTraffic, LeavesNoFigureOfAMomentToSizeWhatComesNext) {
+  // At the gate's 0.5 Mb/s the first ways get 4 KiB, four times timed: 0.14 ms at 1 Gb/s. Taken for 0.5 ms
+  // they are 262 Mb/s, 655 kB for each of five operations in 100 ms; at 1 Gb/s they would be 2 MB and more.
+  const auto played =
+      model::play(asking(4), {.latency = std::chrono::microseconds(1), .transmit = {{{2, 0}, 0.0005}}});
+  std::vector<std::uint64_t> sizes;
+  for (const Done& done : played.history.done)
+    if (const auto* measure = std::get_if<Measure>(&done.step); measure && measure->phase == Phase::blame)
+      sizes.push_back(measure->batches.front().bytes);
+  ASSERT_GE(sizes.size(), 2U);
+  EXPECT_EQ(sizes[0], 4'096U);
+  EXPECT_LE(sizes[1], 660'000U);
 }
 
 TEST(OtherTraffic, ExcusesAPairUnderMinPerPair) {
