@@ -217,9 +217,17 @@ struct Leader::State {
     if (doing.transport.empty()) doing.transport = transport;
     if (transport != doing.transport) said.outcome.transport = transport;
     doing.outcomes.insert_or_assign(node, std::move(said.outcome));
-    if (!complete(node)) return;
-    if (stage == Stage::inviting) return connect(now);
-    conclude(now);
+    const bool all = complete(node);
+    if (stage == Stage::inviting && all) return connect(now);
+    if (stage != Stage::inviting && (all || waits_in_vain(doing.outcomes.at(node)))) conclude(now);
+  }
+
+  /// Where a team's ranks wait for each other to be formed, all the time that is left, one whose part has
+  /// ended badly leaves nothing to wait for.
+  [[nodiscard]] bool waits_in_vain(const NodeOutcome& outcome) const {
+    using judge::Trouble;
+    return stage == Stage::connecting && !patience.joining_tells &&
+           (outcome.trouble == Trouble::child_died || outcome.trouble == Trouble::refused);
   }
 
   /// The step under way is history.

@@ -51,11 +51,35 @@ double DataPlane::seconds(const Live& live, const Flow& flow) const {
   if (live.batch.op == Op::transfer)
     return bits / scenario_.path(ranks[flow.ranks[0]], ranks[flow.ranks[1]]) + latency;
   const auto count = static_cast<std::uint32_t>(ranks.size());
-  double slowest = scenario_.rate;
-  for (std::uint32_t i = 0; i < count; ++i)
-    slowest = std::min(slowest, scenario_.path(ranks[i], ranks[(i + 1) % count]));
-  const double turns = (live.batch.op == Op::all_reduce ? 2.0 : 1.0) * (count - 1);
+  const double slowest = ring(ranks);
+  // Inside a node there is next to no latency.
+  const std::uint32_t hops = scenario_.over_lanes ? count / scenario_.rails : count;
+  const double turns = (live.batch.op == Op::all_reduce ? 2.0 : 1.0) * (hops - 1);
   return bus_factor(live.batch.op, count) * bits / slowest + turns * latency;
+}
+
+/// A ring is as fast as its slowest path. A team over all lanes of its nodes has one for each lane, which
+/// crosses from node to node on it, and each has the same part of the bytes.
+double DataPlane::ring(const std::vector<Rank>& ranks) const {
+  const std::size_t rings = scenario_.over_lanes ? scenario_.rails : 1;
+  const std::size_t each = ranks.size() / rings;
+  double slowest = scenario_.rate;
+  for (std::size_t node = 0; node < each; ++node)
+    for (std::size_t lane = 0; lane < rings; ++lane)
+      slowest = std::min(slowest,
+                         scenario_.path(ranks[node * rings + lane], ranks[(node + 1) % each * rings + lane]));
+  return slowest * static_cast<double>(rings);
+}
+
+/// NCCL's ranks wait for each other when a team is formed.
+void DataPlane::meet(std::uint32_t node, const Team& team, std::function<void()> met) {
+  auto& there = meeting_[team.id];
+  there[node] = std::move(met);
+  for (const Rank& rank : team.ranks)
+    if (!there.contains(rank.node) || cut_[rank.node]) return;
+  auto all = std::exchange(there, {});
+  for (auto& [member, call] : all)
+    call();
 }
 
 void DataPlane::start(Live& live, std::size_t index) {
@@ -174,6 +198,8 @@ std::vector<Sample> DataPlane::withdraw(std::uint32_t node, std::uint32_t batch)
 }
 
 void DataPlane::withdraw(std::uint32_t node) {
+  for (auto& [team, there] : meeting_)
+    there.erase(node);
   for (auto& [id, live] : live_)
     leave(live, node);
 }

@@ -23,6 +23,8 @@ class DataPlane {
 
   /// A node begins its part. `ended` is called when that is complete, if it ever is.
   void begin(std::uint32_t node, const Team& team, const Batch& batch, Ended ended);
+  /// A node is there to form a team. `met` is called when all of its nodes are.
+  void meet(std::uint32_t node, const Team& team, std::function<void()> met);
   /// What the node's ranks have until now; it takes no further part, so the others wait in vain.
   [[nodiscard]] std::vector<Sample> withdraw(std::uint32_t node, std::uint32_t batch);
   /// The node takes no further part in anything it has begun.
@@ -52,6 +54,7 @@ class DataPlane {
   void halt(const Live& live, Flow& flow) const;
   void leave(Live& live, std::uint32_t node);
   [[nodiscard]] bool touches(const Live& live, const Flow& flow, std::uint32_t node) const;
+  [[nodiscard]] double ring(const std::vector<Rank>& ranks) const;
   [[nodiscard]] double seconds(const Live& live, const Flow& flow) const;
   [[nodiscard]] std::vector<Sample> samples(const Live& live, std::uint32_t node) const;
   [[nodiscard]] Ns kept(std::uint32_t node, Ns span) const;
@@ -61,7 +64,8 @@ class DataPlane {
   const Scenario& scenario_;
   Dice& dice_;
   std::vector<bool> cut_;
-  std::map<std::uint32_t, Live> live_;  ///< by batch
+  std::map<std::uint32_t, Live> live_;                                               ///< by batch
+  std::map<std::uint32_t, std::map<std::uint32_t, std::function<void()>>> meeting_;  ///< by team and node
 };
 
 }  // namespace netcheck::sim

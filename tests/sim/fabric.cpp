@@ -12,8 +12,13 @@ void SimFabric::open(fabric::Options options) {
   abandon();
   child_ = Child::lives;
   if (!accept({Call::open, 0})) return;
-  fabric::Ready ready{.module = "sim", .version = "1", .lanes = options.devices, .max_bytes = 64u << 20};
-  answer({Call::open, 0}, dice_.time(milliseconds(30), milliseconds(200)), std::move(ready));
+  fabric::Ready ready{.module = "sim",
+                      .version = "1",
+                      .lanes = options.devices,
+                      .max_bytes = scenario_.over_lanes ? 1u << 30 : 64u << 20};
+  // Contexts on GPUs, then.
+  const Ns longest = scenario_.over_lanes ? milliseconds(900) : milliseconds(200);
+  answer({Call::open, 0}, dice_.time(milliseconds(30), longest), std::move(ready));
 }
 
 void SimFabric::invite(Team team, std::uint32_t self) {
@@ -27,8 +32,12 @@ void SimFabric::invite(Team team, std::uint32_t self) {
 void SimFabric::join(fabric::Join join) {
   const Pending request{Call::join, join.team.id};
   if (!accept(request)) return;
-  const Ns took = dice_.time(milliseconds(1), milliseconds(20));
-  answer(request, took, fabric::Joined{.team = join.team.id, .took = took, .transport = "sim/eth0"});
+  const Ns took = dice_.time(milliseconds(1), scenario_.over_lanes ? milliseconds(400) : milliseconds(20));
+  fabric::Joined joined{.team = join.team.id, .took = took, .transport = "sim/eth0"};
+  if (!scenario_.over_lanes) return answer(request, took, std::move(joined));
+  data_.meet(node_, join.team, [this, request, took, joined, mine = generation_] {
+    if (mine == generation_) answer(request, took, joined);
+  });
 }
 
 void SimFabric::run(Batch batch) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "dice.h"
 
@@ -19,6 +20,9 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(kLastKind) + 1> 
     "crowded",  "cut_data",  "cut_all",      "hang_open",   "hang_invite", "hang_join", "hang_run",
     "die_open", "die_join",  "die_run",      "refuse_open", "refuse_join", "slow_node", "slow_tx",
     "slow_rx",  "slow_rail", "slow_rail_tx", "slow_link",   "two_slow",    "unlike"};
+
+/// Between GPUs of a node: far above any network.
+constexpr double kInside = 4e12;
 
 /// What a site asks for: a fraction of the nominal rate over all rails.
 constexpr double kAsked = 0.8;
@@ -87,6 +91,21 @@ void draw_hardware(Scenario& scenario) {
   policy.min_fraction = kAsked;
 }
 
+/// By dice of its own: all else stays what the seed says. NCCL sees nothing of what others do on its devices.
+void draw_teaming(Scenario& scenario) {
+  Dice dice(scenario.seed + (std::uint64_t{1} << 33));
+  scenario.policy.fabric = "ucx";
+  scenario.over_lanes = dice.chance(0.3) && scenario.fault.kind != Kind::crowded;
+  if (!scenario.over_lanes) return;
+  scenario.policy.fabric = "nccl";
+  scenario.policy.max_world = dice.pick(2, 128);
+  if (scenario.fault.kind == Kind::slow_rail || scenario.fault.kind == Kind::slow_rail_tx) return;
+  const auto lanes = static_cast<std::uint16_t>(1U << dice.pick(4));  // 1, 2, 4, 8
+  const double factor = static_cast<double>(lanes) / std::exchange(scenario.rails, lanes);
+  for (auto* threshold : {&scenario.policy.min, &scenario.policy.site_min})
+    if (*threshold) (*threshold)->bits_per_second *= factor;
+}
+
 }  // namespace
 
 std::string_view name(Kind kind) {
@@ -117,6 +136,7 @@ Scenario draw(std::uint64_t seed) {
     scenario.policy.min = scenario.policy.site_min;
   }
   draw_hardware(scenario);
+  draw_teaming(scenario);
   return scenario;
 }
 
@@ -125,6 +145,7 @@ bool Scenario::slow_fault() const {
 }
 
 double Scenario::path(Rank from, Rank to) const {
+  if (from.node == to.node) return kInside;
   const bool out = from.node == fault.node, in = to.node == fault.node;
   bool slow = false;
   switch (fault.kind) {
@@ -167,10 +188,11 @@ double Scenario::runs(std::uint32_t node) const {
 
 std::string Scenario::describe() const {
   return fmt::format(
-      "seed {}: {} nodes, {} rails of {}, latency {} us, noise {:.1f} %, min {}: {} at n{}{} "
+      "seed {}: {} nodes, {} {} of {}, latency {} us, noise {:.1f} %, min {}: {} at n{}{} "
       "(factor {:.2f}, at {}, call {}, lasts {}{}){}{}",
-      seed, nodes, rails, format_rate({rate}), latency.count() / 1000, noise * 100,
-      policy.min ? format_rate(*policy.min) : "none", name(fault.kind), fault.node + 1,
+      seed, nodes, rails, over_lanes ? "lanes in one team" : "rails", format_rate({rate}),
+      latency.count() / 1000, noise * 100, policy.min ? format_rate(*policy.min) : "none", name(fault.kind),
+      fault.node + 1,
       fault.kind == Kind::slow_link || fault.kind == Kind::two_slow ? fmt::format(" and n{}", fault.other + 1)
                                                                     : "",
       fault.factor, format_duration(fault.at), fault.call, format_duration(fault.lasts),

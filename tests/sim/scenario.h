@@ -64,9 +64,10 @@ struct Scenario {
   std::uint64_t seed = 0;
   std::uint32_t nodes = 4;
   std::uint16_t rails = 1;
-  double rate = 1e9;  ///< bits/s of one rail and direction
-  Ns latency{};       ///< of the data path
-  double noise = 0;   ///< an operation takes up to this much longer
+  bool over_lanes = false;  ///< one team over all rails, as over NCCL, whose lanes are GPUs
+  double rate = 1e9;        ///< bits/s of one rail and direction
+  Ns latency{};             ///< of the data path
+  double noise = 0;         ///< an operation takes up to this much longer
   Policy policy;
   Fault fault;
   bool strangers = false;              ///< somebody knocks at the leader's door

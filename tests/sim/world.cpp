@@ -258,8 +258,14 @@ std::optional<judge::NodeHardware> World::hardware(std::uint32_t index) {
   if (scenario_.blind == index) return std::nullopt;
   judge::NodeHardware hardware{
       .traits = {{"GPUs", "8", true}, {"MTU", "1 × 9000", false}}, .flaws = {}, .rails = {}};
-  for (int lane = 0; lane < scenario_.rails; ++lane)
-    hardware.rails.push_back({fmt::format("eth{}", lane), scenario_.rdma, Rate{scenario_.rate}});
+  for (int lane = 0; lane < scenario_.rails; ++lane) {
+    const std::string name = fmt::format("eth{}", lane);
+    if (scenario_.over_lanes)  // a GPU and its port
+      hardware.rails.push_back(
+          {fmt::format("mlx5_{}:1", lane), scenario_.rdma, Rate{scenario_.rate}, {name}});
+    else
+      hardware.rails.push_back({name, scenario_.rdma, Rate{scenario_.rate}, {}});
+  }
   if (scenario_.liar != index) return hardware;
   Dice dice(scenario_.seed + index);
   const std::string other = fmt::format("n{}", (index + 1) % scenario_.nodes + 1);
@@ -269,6 +275,7 @@ std::optional<judge::NodeHardware> World::hardware(std::uint32_t index) {
   for (judge::RailSpeed& rail : hardware.rails) {
     rail.nominal = Rate{dice.chance(0.5) ? 1.0 : 1e14};
     rail.rdma = dice.chance(0.5);
+    if (dice.chance(0.5)) rail.gpus = {"eth0", other};
   }
   return hardware;
 }
