@@ -131,6 +131,22 @@ void read_step(const Done& done, const Measure& measure, const TeamIndex& teams,
 
 }  // namespace
 
+std::vector<EdgeFigure> inside_edges_of(const History& history) {
+  const TeamIndex teams = teams_of(history);
+  std::vector<EdgeFigure> edges;
+  std::uint32_t steps = 0;
+  for (const Done& done : history.done) {
+    const Measure* measure = measure_of(done);
+    if (measure == nullptr || !measure->inside) continue;
+    const std::size_t before = edges.size();
+    read_step(done, *measure, teams, Known{.anything = true, .broken_nodes = {}}, edges);
+    for (std::size_t i = before; i < edges.size(); ++i)
+      edges[i].round = steps;
+    ++steps;
+  }
+  return edges;
+}
+
 std::vector<EdgeFigure> edges_of(const Plan& /*plan*/, const History& history) {
   const TeamIndex teams = teams_of(history);
   Known known;
@@ -139,7 +155,8 @@ std::vector<EdgeFigure> edges_of(const Plan& /*plan*/, const History& history) {
   std::vector<EdgeFigure> edges;
   for (const Done& done : history.done) {
     const Measure* measure = measure_of(done);
-    if (measure != nullptr && measure->phase == Phase::blame) read_step(done, *measure, teams, known, edges);
+    if (measure != nullptr && measure->phase == Phase::blame && !measure->inside)
+      read_step(done, *measure, teams, known, edges);
     for (const NodeOutcome& outcome : done.outcomes)
       if (outcome.trouble && !is_evidence(*outcome.trouble)) known.broken_nodes.insert(outcome.node);
   }

@@ -11,7 +11,8 @@
 namespace netcheck::judge {
 
 /// A transfer says something of two things: its sender's transmit and its receiver's receive.
-enum class Direction : std::uint8_t { transmit, receive, both };
+/// Or it went on within a node.
+enum class Direction : std::uint8_t { transmit, receive, both, inside };
 
 /// One one-way transfer as measured at its receiver.
 struct EdgeFigure {
@@ -30,7 +31,9 @@ struct EdgeFigure {
   Rate room_of_others;
 };
 
-/// All edges of a history's blame steps, decided: zero or no evidence.
+/// All edges between nodes of a history's blame steps, decided: zero or no evidence.
 [[nodiscard]] std::vector<EdgeFigure> edges_of(const Plan& plan, const History& history);
+/// Those within nodes, step by step: EdgeFigure::round counts the steps.
+[[nodiscard]] std::vector<EdgeFigure> inside_edges_of(const History& history);
 
 }  // namespace netcheck::judge

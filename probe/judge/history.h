@@ -81,6 +81,7 @@ struct Measure {
   Ns allowance{};           ///< a rank that is not done by then is given up on (its fabric is abandoned)
   std::uint32_t round = 0;  ///< of blame, 0-based
   bool back = false;        ///< of blame: the second half-round, the same pairs the other way
+  bool inside = false;  ///< of blame: no pairs of nodes, but the lanes of each among themselves (inside.h)
   friend bool operator==(const Measure&, const Measure&) = default;
 };
 struct Stop {

@@ -91,7 +91,8 @@ Json write(const Step& step) {
         {"batches", list_of(measure->batches, [](const Batch& batch) { return netcheck::to_json(batch); })},
         {"allowance", measure->allowance.count()},
         {"round", measure->round},
-        {"back", measure->back}};
+        {"back", measure->back},
+        {"inside", measure->inside}};
   return {{"kind", "stop"}};
 }
 
@@ -120,7 +121,8 @@ Measure measure_from(const Fields& fields, const Formed& formed, std::set<std::u
                   .batches = read_list(fields.array("batches", kMaxTeams), batch_from_json),
                   .allowance = time_from(fields, "allowance"),
                   .round = fields.u32("round", kMaxDone),
-                  .back = fields.flag("back")};
+                  .back = fields.flag("back"),
+                  .inside = fields.has("inside") && fields.flag("inside")};
   for (const Batch& batch : measure.batches) {
     const auto team = formed.find(batch.team);
     if (team == formed.end()) throw Malformed{fmt::format("batch {} has no team", batch.id)};

@@ -71,6 +71,8 @@ std::string_view name(Direction direction) {
       return "rx";
     case Direction::both:
       return "tx+rx";
+    case Direction::inside:
+      return "inside";
   }
   return "unknown";
 }

@@ -14,7 +14,7 @@ namespace netcheck::judge {
 
 [[nodiscard]] std::string_view name(Phase phase);          ///< "rendezvous"
 [[nodiscard]] std::string_view name(Trouble trouble);      ///< "child_died"
-[[nodiscard]] std::string_view name(Direction direction);  ///< "tx", "rx", "tx+rx"
+[[nodiscard]] std::string_view name(Direction direction);  ///< "tx", "rx", "tx+rx", "inside"
 [[nodiscard]] std::string_view name(Teaming teaming);      ///< "per_lane", "over_lanes"
 
 /// Of a reason in the line and in the record: with names and figures it fits in Slurm's comment (line.cpp).

@@ -8,6 +8,7 @@
 #include "judge/blame.h"
 #include "judge/evidence.h"
 #include "judge/groups.h"
+#include "judge/inside.h"
 #include "judge/matching.h"
 #include "judge/pairs.h"
 #include "judge/standing.h"
@@ -52,7 +53,8 @@ constexpr std::uint32_t kFixedRounds = 2, kMostRounds = 5;
 const Done* last_round(const History& history) {
   const Done* last = nullptr;
   for (const Done& done : history.done)
-    if (const Measure* measure = measure_of(done); measure != nullptr && measure->phase == Phase::blame)
+    if (const Measure* measure = measure_of(done);
+        measure != nullptr && measure->phase == Phase::blame && !measure->inside)
       last = &done;
   return last;
 }
@@ -199,6 +201,22 @@ std::vector<Edge> edges_in(const Plan& plan, const Team& team,
   return edges;
 }
 
+Batch transfer_of(const Plan& plan, std::uint32_t id, const Team& team, const Size& size,
+                  std::vector<Edge> edges) {
+  return {.id = id,
+          .team = team.id,
+          .root = 0,
+          .op = Op::transfer,
+          .type = plan.type,
+          .bytes = size.bytes,
+          .warmup = kWarmup,
+          .iterations = size.iterations,
+          .edges = std::move(edges),
+          .algorithm = "",
+          .seed = plan.seed + id,
+          .verify = true};
+}
+
 /// The pairs as batches on the joined teams, one per team that has a pair.
 std::vector<Batch> batches_for(const Situation& now, const Form& form, const Matching& pairs) {
   std::map<std::uint32_t, std::uint32_t> sends_to;
@@ -209,19 +227,7 @@ std::vector<Batch> batches_for(const Situation& now, const Form& form, const Mat
   for (const Team& team : form.teams) {
     auto edges = edges_in(now.plan, team, sends_to);
     if (edges.empty()) continue;
-    const Size size = size_on(now, team);
-    batches.push_back({.id = id,
-                       .team = team.id,
-                       .root = 0,
-                       .op = Op::transfer,
-                       .type = now.plan.type,
-                       .bytes = size.bytes,
-                       .warmup = kWarmup,
-                       .iterations = size.iterations,
-                       .edges = std::move(edges),
-                       .algorithm = "",
-                       .seed = now.plan.seed + id,
-                       .verify = true});
+    batches.push_back(transfer_of(now.plan, id, team, size_on(now, team), std::move(edges)));
     ++id;
   }
   return batches;
@@ -256,8 +262,8 @@ bool too_quick(const Situation& now, const Done& last) {
   const Measure& measure = *measure_of(last);
   const auto same_half = [&](const Done& done) {
     const Measure* other = measure_of(done);
-    return other != nullptr && other->phase == Phase::blame && other->round == measure.round &&
-           other->back == measure.back;
+    return other != nullptr && other->phase == Phase::blame && !other->inside &&
+           other->round == measure.round && other->back == measure.back;
   };
   if (stalled(last) || std::ranges::count_if(now.history.done, same_half) > kMostRepeats) return false;
   return std::ranges::any_of(measure.batches, [&](const Batch& batch) {
@@ -339,7 +345,8 @@ std::optional<Wanted> new_round(const Situation& now, std::uint32_t round) {
     Wanted wanted{.round = round, .back = false, .pairs = {}, .which = home(now)};
     wanted.pairs = round == 0 ? neighbours(now.plan, wanted.which) : across(now.plan, wanted.which);
     if (!wanted.pairs.empty()) return wanted;
-    return std::nullopt;
+    // In groups of two nobody has a second partner, but in the other partition.
+    if (round == 0 || group_count(now.plan) == 1) return std::nullopt;
   }
   if (round == kFixedRounds)
     if (auto wanted = left_over_round(now, round)) return wanted;
@@ -366,6 +373,48 @@ std::optional<Wanted> wanted_next(const Situation& now) {
   for (Pair& pair : same.pairs)
     std::swap(pair.from, pair.to);
   return same;
+}
+
+/// Edges of a ring through the lanes of each node, one way or the other.
+std::vector<Edge> rings_in(const Team& team, bool back) {
+  std::map<std::uint32_t, std::vector<std::uint32_t>> ranks;
+  for (std::uint32_t rank = 0; rank < team.ranks.size(); ++rank)
+    ranks[team.ranks[rank].node].push_back(rank);
+  std::vector<Edge> edges;
+  for (const auto& [node, own] : ranks)
+    for (std::size_t i = 0; own.size() > 1 && i < own.size(); ++i) {
+      const Edge edge{.from = own[i], .to = own[(i + 1) % own.size()]};
+      edges.push_back(back ? Edge{.from = edge.to, .to = edge.from} : edge);
+    }
+  return edges;
+}
+
+/// Every node's lanes among themselves, all nodes at once, after the rounds: so often that a slow one is seen
+/// twice. The first is of a size that the network would take, and may be too short to tell.
+std::optional<Measure> inside_step(const Situation& now, const Form* form) {
+  if (form == nullptr || in_vain(now) || !has_inside(now.plan)) return std::nullopt;
+  const InsideSoFar so_far = inside_so_far(now.history);
+  if (so_far.telling >= kInsideTimes || so_far.steps > kInsideTimes) return std::nullopt;
+  const auto allowance = allow(kBrief * kPatience + kConstant, kLeastAllowance, now.left);
+  if (!allowance) return std::nullopt;
+  Measure measure{.phase = Phase::blame,
+                  .batches = {},
+                  .allowance = *allowance,
+                  .round = so_far.steps,
+                  .back = so_far.steps % 2 == 1,
+                  .inside = true};
+  std::uint32_t id = free_batch_id(now.history);
+  for (const Team& team : form->teams) {
+    auto edges = rings_in(team, measure.back);
+    if (edges.empty()) continue;
+    // Never so much that the slowest would not end: half a second then.
+    const double rate = std::min(so_far.median, so_far.slowest * 5);
+    const Size size = rate > 0 ? size_for(now.plan, rate, kBrief) : size_on(now, team);
+    measure.batches.push_back(transfer_of(now.plan, id, team, size, std::move(edges)));
+    ++id;
+  }
+  if (measure.batches.empty()) return std::nullopt;
+  return measure;
 }
 
 }  // namespace
@@ -424,7 +473,10 @@ Step next_round(const Plan& plan, const History& history, const Gate& gate, Need
                 .teams = teams_of(history)};
   keep_pace(now);
   const auto wanted = wanted_next(now);
-  if (!wanted) return Stop{};
+  if (!wanted) {
+    if (auto inside = inside_step(now, joined(history))) return *inside;
+    return Stop{};
+  }
   const auto teams = partition(plan, wanted->which, free_team_id(history));
   const Form* form = joined(history);
   if (form == nullptr || !same_teams(*form, teams)) {

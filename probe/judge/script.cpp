@@ -7,6 +7,7 @@
 #include "judge/evidence.h"
 #include "judge/gate.h"
 #include "judge/groups.h"
+#include "judge/inside.h"
 #include "judge/pairs.h"
 #include "judge/rounds.h"
 #include "judge/transport.h"
@@ -99,7 +100,7 @@ bool rails_differ(const Figures& figures) {
 Step gate_again(const Plan& plan, const History& history, const Gate& gate, Ns left) {
   const auto partition_again = doubtful(plan, gate);
   if (!partition_again) return Stop{};
-  const Blame blame = decode(plan, edges_of(plan, history));
+  const Blame blame = blame_of(plan, history);
   if (blame.proves() || blame.dead || blame.silent) return Stop{};
   const auto size = size_again(plan, gate, *partition_again);
   // Teams that could not be formed once more are no better the next time.

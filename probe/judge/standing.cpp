@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <set>
 #include <tuple>
@@ -21,11 +22,6 @@ namespace {
 /// partners in 10,000 checks of 3 to 16 nodes (tests/unit/judge_noise_test.cpp); idle links, which differ by
 /// 1–2 %, leave τ at 0.8 of the median, or just below it with three or four nodes.
 constexpr double kDeviations = 6, kFewEdges = 30, kOwnNoise = 0.02;
-/// A figure over less accuses nobody, and counts for nothing beside a longer one of the same way: latency and
-/// one late wake-up weigh too much, and with what a shaper lets through at once (2 ms at the link's rate) 3
-/// ms have read 1.4 times the rate. A slow edge takes long.
-constexpr Ns kTooShort = std::chrono::milliseconds(10);
-
 /// Had both ends' processes run all the time, and the devices carried nothing else. Infinite where the
 /// processes ran too little to tell.
 double unhindered(const EdgeFigure& edge) {
@@ -46,11 +42,36 @@ std::vector<double> floors_of(const Plan& plan) {
   return floors;
 }
 
+/// How far below the middle a rate may lie, by those that are good.
+double noise_of(const std::vector<double>& good, double middle) {
+  if (good.size() < 2) return 0;
+  // Faster than the middle by more than anything is slower: that is a burst, not noise. As noise, one such
+  // figure among few would lower the bar below any slow node.
+  const double deepest = std::max(0.0, middle - *std::ranges::min_element(good));
+  double sum = 0, squares = 0;
+  for (const double rate : good) {
+    const double offset = std::min(rate - middle, deepest);
+    sum += offset;
+    squares += offset * offset;
+  }
+  const auto count = static_cast<double>(good.size());
+  const double variance = (squares - sum * sum / count) / (count - 1);
+  const double own = kOwnNoise * middle;
+  return (kDeviations + kFewEdges / count) * std::sqrt(std::max(variance, 0.0) + own * own);
+}
+
 Direction opposite(Direction way) {
   return way == Direction::transmit ? Direction::receive : Direction::transmit;
 }
 
 }  // namespace
+
+double bar_below(const std::vector<double>& rates, double middle, double fraction) {
+  std::vector<double> good;
+  std::ranges::copy_if(rates, std::back_inserter(good),
+                       [&](double rate) { return rate >= fraction * middle; });
+  return std::max(0.0, std::min(fraction * middle, middle - noise_of(good, middle)));
+}
 
 Standings::Standings(const Plan& plan, std::vector<EdgeFigure> edges, double fraction)
     : lanes_(rails(plan)), edges_(std::move(edges)) {
@@ -183,20 +204,7 @@ double Standings::noise_of_good(std::size_t kind, std::uint32_t lane, double lea
     if (counts(path) && path.lane == lane && kinds_[path.from] == kind && kinds_[path.to] == kind &&
         path.best >= least)
       good.push_back(path.best);
-  if (good.size() < 2) return 0;
-  // Faster than the middle by more than anything is slower: that is a burst, not noise. As noise, one such
-  // figure among few would lower the bar below any slow node.
-  const double deepest = std::max(0.0, middle - *std::ranges::min_element(good));
-  double sum = 0, squares = 0;
-  for (const double rate : good) {
-    const double offset = std::min(rate - middle, deepest);
-    sum += offset;
-    squares += offset * offset;
-  }
-  const auto count = static_cast<double>(good.size());
-  const double variance = (squares - sum * sum / count) / (count - 1);
-  const double own = kOwnNoise * middle;
-  return (kDeviations + kFewEdges / count) * std::sqrt(std::max(variance, 0.0) + own * own);
+  return noise_of(good, middle);
 }
 
 bool Standings::slow(const Path& path, double bits_per_second) const {

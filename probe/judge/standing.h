@@ -37,6 +37,14 @@ inline constexpr double kWholeMedian = 1.0;
 /// A lone edge is slow when it is below this part of the median, and of what exonerates its nodes.
 inline constexpr double kVerySlow = 0.4;
 
+/// A figure over less accuses nobody, and counts for nothing beside a longer one of the same way: latency and
+/// one late wake-up weigh too much, and with what a shaper lets through at once (2 ms at the link's rate) 3
+/// ms have read 1.4 times the rate. A slow edge takes long.
+inline constexpr Ns kTooShort = std::chrono::milliseconds(10);
+
+/// What rates around `middle` may not fall below: `fraction` of it, or less where the good of them differ.
+[[nodiscard]] double bar_below(const std::vector<double>& rates, double middle, double fraction);
+
 /// One way between two nodes on one rail, all its measurements together. bits/s.
 struct Path {
   std::uint32_t from = 0, to = 0;

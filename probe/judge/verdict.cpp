@@ -11,6 +11,7 @@
 #include "judge/evidence.h"
 #include "judge/gate.h"
 #include "judge/groups.h"
+#include "judge/inside.h"
 #include "judge/job_flaws.h"
 #include "judge/line.h"
 #include "judge/names.h"
@@ -304,7 +305,7 @@ Pass pass(const Evidence& evidence) {
   // The site's floor is for failing: a warning is a comparison with the others.
   Plan plan = evidence.plan;
   plan.thresholds.site_floor.reset();
-  const Blame slow = decode(plan, evidence.edges);
+  const Blame slow = blame_of(plan, evidence.history);
   for (const Culprit& culprit : slow.culprits)
     verdict.warnings.push_back(describe(culprit, plan));
   return verdict;
@@ -326,7 +327,7 @@ Verdict decide(const Plan& plan, const History& history) {
   if (rails(plan) > 0 && !plan.nodes.empty()) {
     evidence.gate = read_gate(plan, history);
     evidence.edges = edges_of(plan, history);
-    evidence.blame = decode(plan, evidence.edges);
+    evidence.blame = blame_of(plan, history);
     evidence.short_way = short_way(plan, evidence.edges);
   }
   auto fail = proven_fail(evidence);

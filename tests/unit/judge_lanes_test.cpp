@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "judge/inside.h"
 #include "judge/pairs.h"
 #include "judge/rails.h"
 #include "judge_model.h"
@@ -202,6 +203,82 @@ TEST(Rails, AreMeasuredByTheRoundsWhereSomethingIsAskedOfEach) {
   EXPECT_THAT(std::get<Fail>(verdict).reason, HasSubstr("n1>"));
   EXPECT_THAT(std::get<Fail>(verdict).reason, HasSubstr("/eth2: 99"));
   EXPECT_THAT(std::get<Fail>(verdict).reason, HasSubstr("Mbps of min_per_rail=1.5Gbps"));
+}
+
+// --- inside a node ----------------------------------------------------------------------------------------
+
+std::size_t insides_in(const History& history) {
+  return static_cast<std::size_t>(std::ranges::count_if(history.done, [](const Done& done) {
+    return measure_of(done) != nullptr && measure_of(done)->inside;
+  }));
+}
+
+TEST(Inside, IsMeasuredWhereRoundsAreAndNamesTheNodeThatIsSlow) {
+  for (const std::uint32_t victim : {0U, 2U, 3U}) {
+    Network network;
+    network.inside[victim] = 0.02;  // 0.4 Gb/s of 20: far below the 2 Gb/s of two lanes
+    const Plan plan = asking(4, 2, 0.8);
+    const auto played = play(plan, network);
+    const Verdict verdict = decide(plan, played.history);
+    ASSERT_EQ(name(verdict), "fail") << line(verdict, plan, played.elapsed);
+    EXPECT_THAT(named(verdict, plan), ElementsAre("n" + std::to_string(victim) + "(inside)"));
+    EXPECT_THAT(line(verdict, plan, played.elapsed), HasSubstr("(inside: 39"));
+    EXPECT_GE(insides_in(played.history), kInsideTimes);
+    EXPECT_EQ(forms_in(played.history), 1U) << "on the communicator that is there";
+    EXPECT_FALSE(played.late);
+  }
+}
+
+TEST(Inside, WarnsWhereNothingIsAsked) {
+  Network network;
+  network.inside[1] = 0.5;
+  const Plan plan = over_lanes(4, 4);
+  const Verdict verdict = decide(plan, play(plan, network).history);
+  ASSERT_EQ(name(verdict), "pass");
+  EXPECT_THAT(std::get<Pass>(verdict).warnings, ElementsAre(testing::StartsWith("n1(inside: 10.")));
+}
+
+TEST(Inside, OfHealthyNodesAccusesNobody) {
+  for (std::uint32_t seed = 1; seed <= 200; ++seed) {
+    Network network;
+    network.noise = 0.05;
+    network.random.seed(seed);
+    const Plan plan = over_lanes(3 + seed % 6, 4);
+    EXPECT_THAT(slow_inside(plan, play(plan, network).history), IsEmpty()) << seed;
+  }
+}
+
+TEST(Inside, OfTwoNodesOrOfTwoKindsNamesNobody) {
+  Network network;
+  network.inside[1] = 0.1;
+  Plan plan = over_lanes(2, 2);
+  EXPECT_THAT(slow_inside(plan, play(plan, network).history), IsEmpty());
+  plan = over_lanes(4, 2);
+  EXPECT_THAT(slow_inside(plan, play(plan, network).history), SizeIs(1));
+  plan.nodes[1].machine = plan.nodes[2].machine = "another";
+  EXPECT_THAT(slow_inside(plan, play(plan, network).history), IsEmpty());
+}
+
+TEST(Inside, OfANodeWhoseProcessHardlyRanIsExcused) {
+  Network network;
+  network.runs[1] = 0.4;
+  const Plan plan = over_lanes(4, 2);
+  EXPECT_THAT(slow_inside(plan, play(plan, network).history), IsEmpty());
+}
+
+TEST(Inside, IsNotMeasuredWhereNodesHaveOneLaneOrEachLaneItsTeam) {
+  EXPECT_EQ(insides_in(play(over_lanes(4, 1), {}).history), 0U);
+  Plan plan = over_lanes(4, 2);
+  plan.teaming = Teaming::per_lane;
+  EXPECT_EQ(insides_in(play(plan, {}).history), 0U);
+}
+
+TEST(Inside, IsKeptInRecords) {
+  Network network;
+  network.inside[1] = 0.1;
+  const Plan plan = over_lanes(4, 2);
+  const History history = play(plan, network).history;
+  EXPECT_EQ(slow_inside(plan, history_from_json(to_json(history), plan)), slow_inside(plan, history));
 }
 
 }  // namespace

@@ -29,6 +29,8 @@ struct Network {
   Ns overhead = std::chrono::milliseconds(5);  ///< of a step
   std::map<End, double> transmit, receive;     ///< parts of the rate
   std::map<Way, double> links;
+  double inside_rate = 20e9;               ///< bits/s from lane to lane of one node
+  std::map<std::uint32_t, double> inside;  ///< node → part of it
   double together = 1;  ///< part of the rate while more than one pair is running (blame only)
   std::optional<std::pair<std::size_t, std::uint32_t>> dies;  ///< (step, node): its fabric process ends
   std::optional<std::pair<std::size_t, std::uint32_t>> cut;   ///< (step, node): its data path ends
@@ -54,7 +56,13 @@ struct Network {
     return found == parts.end() ? 0 : found->second;
   }
 
+  [[nodiscard]] double noisy(double value) {
+    if (noise > 0) value *= std::max(0.05, 1 + noise * std::normal_distribution<double>()(random));
+    return value;
+  }
+
   [[nodiscard]] double rate_between(Rank from, Rank to, std::size_t step) {
+    if (from.node == to.node) return noisy(inside_rate * part(inside, from.node) * part(runs, from.node));
     const auto is_cut = [&](std::uint32_t node) { return cut && step >= cut->first && cut->second == node; };
     if (is_cut(from.node) || is_cut(to.node)) return 0;
     double value =
@@ -64,8 +72,7 @@ struct Network {
         std::max(others(others_out, {from.node, from.lane}), others(others_in, {to.node, to.lane}));
     value = std::min(value, rate * (1 - taken) * (1 - (taken > 0 ? yields : 0)));
     value *= part(moments, step) * part(runs, from.node) * part(runs, to.node);
-    if (noise > 0) value *= std::max(0.05, 1 + noise * std::normal_distribution<double>()(random));
-    return value;
+    return noisy(value);
   }
 };
 
@@ -173,9 +180,24 @@ class Player {
     if (batch.op != Op::transfer) sample.others_out = others(network_.others_out, {mine.node, lane}, span);
     if (ended && network_.wrong.contains(mine.node)) sample.wrong = network_.wrong[mine.node];
     if (!ended) mine.trouble = Trouble::no_bytes;
-    mine.samples.push_back(std::move(sample));
-    mine.batch.push_back(batch.id);
+    put(mine, batch, std::move(sample));
     return ended ? Ns(static_cast<Ns::rep>(begin + each * batch.iterations)) : allowance;
+  }
+
+  static Sample* sample_of(NodeOutcome& outcome, const Batch& batch, std::uint32_t rank) {
+    for (std::size_t i = 0; i < outcome.samples.size(); ++i)
+      if (outcome.batch[i] == batch.id && outcome.samples[i].rank == rank) return &outcome.samples[i];
+    return nullptr;
+  }
+
+  /// One sample of each rank: of one that receives, what it received.
+  static void put(NodeOutcome& outcome, const Batch& batch, Sample sample) {
+    if (Sample* there = sample_of(outcome, batch, sample.rank); there != nullptr) {
+      *there = std::move(sample);
+      return;
+    }
+    outcome.samples.push_back(std::move(sample));
+    outcome.batch.push_back(batch.id);
   }
 
   Ns transfer(const Batch& batch, Ns allowance, double share, Done& done) {
@@ -186,16 +208,16 @@ class Player {
           share * network_.rate_between(team.ranks[edge.from], team.ranks[edge.to], played_.steps);
       const double moved = static_cast<double>(batch.bytes);
       longest = std::max(longest, add(done, batch, edge.to, moved, rate, network_.latency, allowance));
-      const NodeOutcome& receiver = outcome(done, team.ranks[edge.to].node);
-      const auto& times = receiver.samples.back().done;
-      const Ns span = times.size() == batch.iterations ? times.back() : allowance;
+      const Sample& received = *sample_of(outcome(done, team.ranks[edge.to].node), batch, edge.to);
+      const Ns span = received.done.size() == batch.iterations ? received.done.back() : allowance;
       NodeOutcome& sender = outcome(done, team.ranks[edge.from].node);
+      if (sample_of(sender, batch, edge.from) != nullptr) continue;  // it receives as well
       const End end{sender.node, team.ranks[edge.from].lane};
-      sender.samples.push_back({.rank = edge.from,
-                                .kept = kept(sender.node, span),
-                                .others_in = others(network_.others_in, end, span),
-                                .others_out = others(network_.others_out, end, span)});
-      outcome(done, team.ranks[edge.from].node).batch.push_back(batch.id);
+      put(sender, batch,
+          {.rank = edge.from,
+           .kept = kept(sender.node, span),
+           .others_in = others(network_.others_in, end, span),
+           .others_out = others(network_.others_out, end, span)});
     }
     return longest;
   }
@@ -228,6 +250,10 @@ class Player {
       slowest = std::min(
           slowest, network_.rate_between(ranks[rank], ranks[ring + (rank - ring + 1) % each], played_.steps));
     }
+    if (rings > 1)
+      for (const Rank& rank : ranks)
+        slowest = std::min(slowest, network_.inside_rate * Network::part(network_.inside, rank.node) /
+                                        static_cast<double>(rings));
     return slowest * static_cast<double>(rings);
   }
 
