@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "contract/wire.h"
 #include "judge/names.h"
 #include "session/plan.h"
@@ -155,6 +157,73 @@ TEST_F(FollowerOverGpus, TellsWhatCarriesItsBytesInWholeWords) {
   EXPECT_EQ(many.substr(0, answers.front().transport.size()), answers.front().transport);
   EXPECT_EQ(many[answers.front().transport.size()], ',');
   EXPECT_TRUE(decode(encode(answers.front()), "n2"));
+}
+
+class LeaderOverGpus : public testing::Test {
+ protected:
+  std::vector<LeaderAction> say(std::uint32_t node, Message message) {
+    return leader_->on(FromNode{node, std::move(message)}, kStart);
+  }
+  /// Until all three nodes join one team. Returns its orders to connect.
+  std::vector<LeaderAction> connect() {
+    fabric::Ready opened = ready({"0000:1b:00.0", "0000:43:00.0"});
+    opened.module = "nccl";
+    for (std::uint32_t node = 0; node < 3; ++node)
+      say(node, present(assignment_));
+    std::vector<LeaderAction> actions;
+    for (std::uint32_t node = 0; node < 3; ++node)
+      actions = say(node, Opened{.ready = opened});
+    EXPECT_EQ(told<Invite>(actions).at(2).teams.front().ranks.size(), 6U) << "all GPUs of all nodes";
+    const std::uint32_t team = told<Invite>(actions).at(2).teams.front().id;
+    for (std::uint32_t node = 0; node < 3; ++node)
+      actions = say(node, Cards{.step = 1, .cards = {{team, Bytes(2)}}});
+    return actions;
+  }
+  static Answer answer(std::uint32_t node, std::optional<Trouble> trouble,
+                       const std::string& transport = "") {
+    Answer said{.step = 1, .outcome = {.node = node}, .transport = transport};
+    said.outcome.trouble = trouble;
+    said.outcome.detail = trouble ? "no way" : "";
+    return said;
+  }
+
+  Assignment assignment_ = over_gpus(3, 0);
+  std::optional<Leader> leader_{std::in_place, assignment_, kStart};
+};
+
+TEST_F(LeaderOverGpus, GivesATeamWhatIsLeftOfTheCheckToForm) {
+  const auto orders = told<Connect>(connect());
+  ASSERT_THAT(orders, SizeIs(3));
+  // 8 s less two closings of 150 ms; each node's own 8 s less one; and 400 ms for the answers.
+  EXPECT_EQ(orders.at(1).allowance, milliseconds(8'000 - 300 - 400));
+}
+
+TEST_F(LeaderOverGpus, DoesNotWaitForThoseThatWaitForOneWhoseFabricRefused) {
+  connect();
+  const auto actions = say(2, answer(2, Trouble::refused));
+  ASSERT_THAT(told<Close>(actions), SizeIs(3));
+  EXPECT_THAT(told<Close>(actions).at(0).line, HasSubstr("phase=connect"));
+  EXPECT_THAT(told<Close>(actions).at(0).line, HasSubstr("n3: fabric refused: no way"));
+}
+
+TEST_F(LeaderOverGpus, HearsAllThatWereLate) {
+  connect();
+  EXPECT_THAT(told<Close>(say(2, answer(2, Trouble::late))), SizeIs(0));
+  EXPECT_THAT(told<Close>(say(0, answer(0, Trouble::late))), SizeIs(0));
+  EXPECT_THAT(told<Close>(say(1, answer(1, Trouble::late))).at(0).line,
+              HasSubstr("n[1-3], one of them or the way between: did not end in time"));
+}
+
+TEST_F(LeaderOverGpus, KeepsWhatOneNodesBytesGoOverWhereItIsAnother) {
+  assignment_.policy.require_transport = "IB";
+  leader_.emplace(assignment_, kStart);
+  connect();
+  say(0, answer(0, std::nullopt, "IB/mlx5_0+GDR,P2P/CUMEM"));
+  say(1, answer(1, std::nullopt, "IB/mlx5_0+GDR,P2P/CUMEM"));
+  const auto closed = told<Close>(say(2, answer(2, std::nullopt, "Socket/eth0,P2P/CUMEM")));
+  ASSERT_THAT(closed, SizeIs(3));
+  EXPECT_THAT(closed.at(1).line, HasSubstr("netcheck=fail "));
+  EXPECT_THAT(closed.at(1).line, HasSubstr(" transport=Socket/eth0 wanted=IB"));
 }
 
 }  // namespace
