@@ -1,11 +1,12 @@
-// Ways between two nodes against the site's min_per_pair. Pure. The script asks what to measure again, the
-// verdict what is proven.
+// Ways between two nodes against what the site asks. Pure. The script asks what to measure again, the verdict
+// what is proven, the supervisor where the slow ways go.
 #pragma once
 
 #include <optional>
 #include <vector>
 
 #include "judge/edges.h"
+#include "judge/evidence.h"
 
 namespace netcheck::judge {
 
@@ -19,5 +20,9 @@ struct ShortWay {
 /// The slowest of them; nullopt: there is none, or nothing is asked of pairs. Brief figures accuse nobody,
 /// and a way of which not all rails were measured is not known.
 [[nodiscard]] std::optional<ShortWay> short_way(const Plan& plan, const std::vector<EdgeFigure>& edges);
+
+/// Every way that a fail may rest on besides the gate: slower than the others by the rules of blame, below
+/// the site's floor of a rail, or under min_per_pair. Each two nodes and direction once.
+[[nodiscard]] std::vector<Pair> slow_ways(const Plan& plan, const std::vector<EdgeFigure>& edges);
 
 }  // namespace netcheck::judge
