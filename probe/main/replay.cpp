@@ -108,8 +108,9 @@ Result<Judged> judge_again(const std::string& path, const std::optional<std::str
     const Fields report(record.object("report"), "report");
     judge::Plan plan = judge::plan_from_json(report.object("plan"));
     if (config) {
-      const auto policy = policy_of(record, plan, *config);
+      auto policy = policy_of(record, plan, *config);
       if (!policy) return tl::unexpected(policy.error());
+      policy->fabric = plan.teaming == judge::Teaming::over_lanes ? "nccl" : "ucx";  // as it was measured
       plan.thresholds = session::thresholds_of(*policy);
       plan.weights = policy->findings;
       judge::set_bars(plan);
