@@ -29,19 +29,6 @@ double unhindered(const EdgeFigure& edge) {
   return edge.rate->bits_per_second / edge.part_running + edge.room_of_others.bits_per_second;
 }
 
-/// What the site asks of each lane: its part of the whole, and of its rail.
-std::vector<double> floors_of(const Plan& plan) {
-  const auto rate = [](const std::optional<Rate>& one) { return one ? one->bits_per_second : 0; };
-  const std::uint32_t lanes = rails(plan);
-  std::vector<double> floors(lanes, rate(plan.thresholds.site_floor) / std::max(lanes, 1U));
-  if (!plan.thresholds.min_per_rail) return floors;
-  for (const Rail& rail : rails_of(plan))
-    for (const std::uint16_t lane : rail.lanes)
-      floors[lane] = std::max(floors[lane], rate(plan.thresholds.min_per_rail) * rail.ports /
-                                                static_cast<double>(rail.lanes.size()));
-  return floors;
-}
-
 /// How far below the middle a rate may lie, by those that are good.
 double noise_of(const std::vector<double>& good, double middle) {
   if (good.size() < 2) return 0;
@@ -65,6 +52,18 @@ Direction opposite(Direction way) {
 }
 
 }  // namespace
+
+std::vector<double> floors_of(const Plan& plan) {
+  const auto rate = [](const std::optional<Rate>& one) { return one ? one->bits_per_second : 0; };
+  const std::uint32_t lanes = rails(plan);
+  std::vector<double> floors(lanes, rate(plan.thresholds.site_floor) / std::max(lanes, 1U));
+  if (!plan.thresholds.min_per_rail) return floors;
+  for (const Rail& rail : rails_of(plan))
+    for (const std::uint16_t lane : rail.lanes)
+      floors[lane] = std::max(floors[lane], rate(plan.thresholds.min_per_rail) * rail.ports /
+                                                static_cast<double>(rail.lanes.size()));
+  return floors;
+}
 
 double bar_below(const std::vector<double>& rates, double middle, double fraction) {
   std::vector<double> good;
