@@ -7,6 +7,7 @@
 #include <ctime>
 #include <thread>
 
+#include "judge/inside.h"
 #include "judge/pairs.h"
 #include "system/loop.h"
 
@@ -279,6 +280,9 @@ std::vector<std::pair<std::string, std::string>> slow_ways_of(const session::Rep
   std::vector<std::pair<std::string, std::string>> ways;
   for (const judge::Pair& way : judge::slow_ways(report.plan, judge::edges_of(report.plan, report.history)))
     ways.emplace_back(report.plan.nodes[way.from].name, report.plan.nodes[way.to].name);
+  // What is slow within a node crosses no switch.
+  for (const judge::Culprit& culprit : judge::slow_inside(report.plan, report.history))
+    ways.emplace_back(report.plan.nodes[culprit.node].name, report.plan.nodes[culprit.node].name);
   return ways;
 }
 
