@@ -136,6 +136,7 @@ class Supervise : public testing::Test {
     ::setenv("SLURM_JOB_RESTART_COUNT", std::to_string(restart_).c_str(), 1);
     ::setenv("SLURM_NODELIST", nodes_.c_str(), 1);
     ::setenv("SLURMD_NODENAME", self.c_str(), 1);
+    if (gpus_) ::setenv("SLURM_JOB_GPUS", gpus_->c_str(), 1);
   }
 
   [[nodiscard]] Json record() const {
@@ -167,7 +168,8 @@ class Supervise : public testing::Test {
   fs::path base_;
   std::uint32_t job_ = 0, restart_ = 0;
   std::string nodes_ = "n[1-2]";
-  std::string record_section_;  // lines more of it in the configuration
+  std::optional<std::string> gpus_;  // of the job on this node, as Slurm says
+  std::string record_section_;       // lines more of it in the configuration
   bool announces_ = false;
   std::string syslog_;
   std::optional<std::string> notice_directory_;
