@@ -39,6 +39,13 @@ struct NodePlan {
   std::optional<NodeHardware> hardware;  ///< what it says of itself; nullopt: it could not look
 };
 
+/// How the lanes of nodes become teams.
+enum class Teaming : std::uint8_t {
+  per_lane,   ///< one team for each lane: every rail is measured by itself
+  over_lanes  ///< one team over all lanes of its nodes: one communicator, where each costs seconds to form
+              ///< (NCCL)
+};
+
 struct Plan {
   std::vector<NodePlan> nodes;  ///< NodeList order; every node of the job
   Thresholds thresholds;
@@ -49,7 +56,12 @@ struct Plan {
   Ns slice{};                    ///< time the gate may take
   Ns budget{};                   ///< time left for gate and blame together when the script begins
   std::uint32_t group_size = 8;  ///< beyond it, two partitions into groups (facts in docs/measurement.md)
-  std::uint64_t max_bytes = 0;   ///< the smallest Ready::max_bytes
+  Teaming teaming = Teaming::per_lane;
+  std::uint32_t max_world =
+      0;  ///< most ranks of a team over lanes, but never under two nodes'; 0: any number
+  /// What next() counts for a Form. UCX: teams take tens of milliseconds, on a loaded node several hundred.
+  Ns forming = std::chrono::milliseconds(400);
+  std::uint64_t max_bytes = 0;  ///< the smallest Ready::max_bytes
   std::uint64_t seed = 0;
 };
 

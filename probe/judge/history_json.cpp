@@ -53,6 +53,8 @@ constexpr std::array kPhases{Phase::start, Phase::rendezvous, Phase::open,  Phas
 constexpr std::array kTroubles{Trouble::no_bytes, Trouble::child_died, Trouble::child_silent,
                                Trouble::refused};
 
+constexpr std::array kTeamings{Teaming::per_lane, Teaming::over_lanes};
+
 Rate rate_from(const Fields& fields, std::string_view key) {
   const double value = fields.finite(key);
   if (value < 0 || value > kMaxRate) throw Malformed{fmt::format("{} is out of range", key)};
@@ -281,6 +283,9 @@ Json to_json(const Plan& plan) {
           {"slice", plan.slice.count()},
           {"budget", plan.budget.count()},
           {"group_size", plan.group_size},
+          {"teaming", name(plan.teaming)},
+          {"max_world", plan.max_world},
+          {"forming", plan.forming.count()},
           {"max_bytes", plan.max_bytes},
           {"seed", plan.seed}};
 }
@@ -301,6 +306,10 @@ Plan plan_from_json(const Json& value) {
   plan.slice = time_from(fields, "slice");
   plan.budget = time_from(fields, "budget");
   plan.group_size = fields.u32("group_size");
+  // Records of before there were teams over lanes have none of these.
+  if (fields.has("teaming")) plan.teaming = word_of(fields, "teaming", kTeamings);
+  if (fields.has("max_world")) plan.max_world = fields.u32("max_world");
+  if (fields.has("forming")) plan.forming = time_from(fields, "forming");
   plan.max_bytes = fields.count("max_bytes", UINT64_MAX);
   plan.seed = fields.count("seed", UINT64_MAX);
   return plan;

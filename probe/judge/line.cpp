@@ -51,9 +51,19 @@ void add_figures(std::string& line, const std::optional<Figures>& figures, const
   if (figures && !figures->algorithm.empty()) line += " algo=" + plain(figures->algorithm, kLaneBytes);
 }
 
+std::size_t all_lanes(const Plan& plan) {
+  std::size_t lanes = 0;
+  for (const NodePlan& node : plan.nodes)
+    lanes += node.lanes.size();
+  return lanes;
+}
+
 void add_size(std::string& line, const std::optional<Figures>& figures, const Plan& plan) {
   line += fmt::format(" nodes={}", plan.nodes.size());
-  if (rails(plan) > 1) line += fmt::format(" rails={}", rails(plan));
+  if (plan.teaming == Teaming::over_lanes && rails(plan) > 0)
+    line += fmt::format(" gpus={}", all_lanes(plan));
+  else if (rails(plan) > 1)
+    line += fmt::format(" rails={}", rails(plan));
   if (figures && figures->groups > 1) line += fmt::format(" groups={}", figures->groups);
   if (figures && figures->noisy) line += " noisy=yes";
 }
@@ -181,12 +191,7 @@ Json details(const Inconclusive& verdict, const Plan& /*plan*/) {
 std::string describe(const Culprit& culprit, const Plan& plan) {
   std::string who = node_name(plan, culprit.node);
   if (culprit.peer) who += ">" + node_name(plan, *culprit.peer);
-  if (culprit.lane) {
-    const bool known =
-        culprit.node < plan.nodes.size() && *culprit.lane < plan.nodes[culprit.node].lanes.size();
-    who += "/" + (known ? plain(plan.nodes[culprit.node].lanes[*culprit.lane], kLaneBytes)
-                        : fmt::format("rail{}", *culprit.lane));
-  }
+  if (culprit.lane) who += "/" + lane_name(plan, culprit.node, *culprit.lane);
   return fmt::format("{}({}: {})", who, culprit.peer ? "link" : name(culprit.direction),
                      rate_words(culprit.measured));
 }

@@ -67,6 +67,7 @@ Json to_json(const NodeHardware& hardware) {
   for (const RailSpeed& rail : hardware.rails) {
     rails.push_back({{"lane", rail.lane}, {"rdma", rail.rdma}});
     if (rail.nominal) rails.back()["nominal_bps"] = rail.nominal->bits_per_second;
+    if (!rail.gpus.empty()) rails.back()["gpus"] = rail.gpus;
   }
   return {{"traits", std::move(traits)}, {"findings", std::move(flaws)}, {"rails", std::move(rails)}};
 }
@@ -93,7 +94,13 @@ NodeHardware hardware_from_json(const Json& value) {
   }
   for (const Json& one : fields.array("rails", kMaxRails)) {
     const Fields rail(one, "rail");
-    RailSpeed read{printable(rail.text("lane", kMaxLaneName), kMaxLaneName), rail.flag("rdma"), std::nullopt};
+    RailSpeed read{printable(rail.text("lane", kMaxLaneName), kMaxLaneName), rail.flag("rdma"), {}, {}};
+    if (rail.has("gpus"))
+      for (const Json& gpu : rail.array("gpus", kMaxRails)) {
+        if (!gpu.is_string() || gpu.get_ref<const std::string&>().size() > kMaxLaneName)
+          throw Malformed{"hardware: a rail's GPU is no name"};
+        read.gpus.push_back(printable(gpu.get<std::string>(), kMaxLaneName));
+      }
     if (rail.has("nominal_bps")) {
       read.nominal = Rate{rail.finite("nominal_bps")};
       if (!(read.nominal->bits_per_second > 0) || read.nominal->bits_per_second > kFastestRail)

@@ -18,7 +18,8 @@ namespace netcheck::judge {
 struct RailSpeed {
   std::string lane;  ///< as fabric::Options name it: "mlx5_0:1", "eth0"
   bool rdma = false;
-  std::optional<Rate> nominal;  ///< with all of the node's rails busy; nullopt: unknown
+  std::optional<Rate> nominal;    ///< with all of the node's rails busy; nullopt: unknown
+  std::vector<std::string> gpus;  ///< lanes that go over it, where lanes are GPUs
   friend bool operator==(const RailSpeed&, const RailSpeed&) = default;
 };
 

@@ -69,10 +69,17 @@ std::optional<std::string> corrupt(const Plan& plan, const History& history) {
   return std::nullopt;
 }
 
+/// The bus bandwidth of the plan's operation goes through a node's measured lanes. Not so with NCCL's trees
+/// and switches (NVLS), which exceed the wire, and where a node has more lanes than others.
+bool crosses_once(const Plan& plan, std::uint32_t node) {
+  return plan.teaming == Teaming::per_lane ||
+         (plan.algorithm == "ring" && plan.nodes[node].lanes.size() == rails(plan));
+}
+
 /// What a culprit's node can carry at most over all its rails in its bad direction; bits/s. Every collective
 /// here moves a node's share through its transmit and receive, so no bus bandwidth can exceed it.
 std::optional<Rate> capacity(const Evidence& evidence, const Culprit& culprit) {
-  if (culprit.peer) return std::nullopt;
+  if (culprit.peer || !crosses_once(evidence.plan, culprit.node)) return std::nullopt;
   const Standings standings(evidence.plan, evidence.edges, kWholeMedian);
   std::optional<Rate> least;
   for (const Direction way : {Direction::transmit, Direction::receive}) {
@@ -141,12 +148,6 @@ std::optional<std::string> short_rail(const Evidence& evidence) {
                      format_rate(*worst), format_rate(*least, true));
 }
 
-std::string words(const Evidence& evidence, const ShortWay& way) {
-  return fmt::format("{}>{}: {} of min_per_pair={}", node_name(evidence.plan, way.from),
-                     node_name(evidence.plan, way.to), format_rate(way.rate),
-                     format_rate(*evidence.plan.thresholds.min_per_pair, true));
-}
-
 std::string fail_reason(const Evidence& evidence) {
   const auto& min = evidence.plan.thresholds.min;
   const bool by_sum = min && evidence.figures && evidence.figures->busbw < *min;
@@ -169,8 +170,9 @@ std::optional<Fail> proven_fail(const Evidence& evidence) {
   if ((gate_below(evidence) && !gate_excused(evidence) && twice(evidence)) || below_by_capacity(evidence))
     return Fail{.figures = evidence.figures, .blame = evidence.blame, .reason = fail_reason(evidence)};
   if (evidence.short_way && (evidence.short_way->times >= 2 || evidence.blame.proves()))
-    return Fail{
-        .figures = evidence.figures, .blame = evidence.blame, .reason = words(evidence, *evidence.short_way)};
+    return Fail{.figures = evidence.figures,
+                .blame = evidence.blame,
+                .reason = describe(*evidence.short_way, evidence.plan)};
   return std::nullopt;
 }
 
@@ -228,7 +230,7 @@ bool passed(const Evidence& evidence) {
   if (!evidence.figures) return false;
   if (too_slow(evidence.plan, *evidence.figures)) return false;
   if (evidence.short_way) return false;
-  if (evidence.plan.thresholds.min_per_pair && evidence.edges.empty()) return false;
+  if (asks_of_ways(evidence.plan) && evidence.edges.empty()) return false;
   // Cut short by the budget in one partition: a figure that is enough stays enough.
   const bool enough = evidence.gate.state == GateState::growing && group_count(evidence.plan) == 1;
   return evidence.gate.state == GateState::ended || enough;
@@ -344,9 +346,11 @@ Verdict decide(const Plan& plan, const History& history) {
     return inconclusive(evidence, last, "a node's samples were not complete");
   if (evidence.short_way)
     return inconclusive(evidence, last,
-                        words(evidence, *evidence.short_way) + ", once, and not measured again");
-  if (evidence.gate.state == GateState::ended && evidence.plan.thresholds.min_per_pair)
-    return inconclusive(evidence, last, "no time was left to measure pairs, for min_per_pair");
+                        describe(*evidence.short_way, plan) + ", once, and not measured again");
+  if (evidence.gate.state == GateState::ended && asks_of_ways(plan))
+    return inconclusive(evidence, last,
+                        fmt::format("no time was left to measure pairs, for {}",
+                                    plan.thresholds.min_per_pair ? "min_per_pair" : "min_per_rail"));
   return inconclusive(evidence, last,
                       evidence.figures ? "time ran out before the figure had stopped growing"
                                        : "time ran out before anything was measured");

@@ -112,7 +112,16 @@ std::optional<std::string> difference(const Assignment& assignment, std::uint32_
     return sentence(assignment, node, known, instead("fabric", ready.module, known_ready.module));
   if (ready.version != known_ready.version)
     return sentence(assignment, node, known, instead(ready.module, ready.version, known_ready.version));
-  return std::nullopt;
+  if (ready.terms == known_ready.terms) return std::nullopt;
+  auto theirs = by_key(ready.terms), ours = by_key(known_ready.terms);
+  for (const auto& term : theirs)
+    ours.try_emplace(term.first);
+  std::string differences;
+  for (const auto& [key, value] : ours)
+    if (theirs[key] != value)
+      differences += (differences.empty() ? "" : ", ") + instead(key, theirs[key], value);
+  if (differences.empty()) return std::nullopt;
+  return sentence(assignment, node, known, differences);
 }
 
 }  // namespace netcheck::session

@@ -45,7 +45,8 @@ inline Present present(const Assignment& assignment) {
 }
 
 inline fabric::Ready ready(std::vector<std::string> lanes = {"eth0"}) {
-  return {.module = "ucx", .version = "1.13.1", .lanes = std::move(lanes), .max_bytes = 1u << 20};
+  return {
+      .module = "ucx", .version = "1.13.1", .lanes = std::move(lanes), .max_bytes = 1u << 20, .terms = {}};
 }
 
 /// All actions of one type, in order.
