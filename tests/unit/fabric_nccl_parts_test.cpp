@@ -15,6 +15,7 @@
 
 #include "contract/wire.h"
 #include "fabric/nccl/card.h"
+#include "fabric/nccl/gpu_names.h"
 #include "fabric/nccl/kernels.h"
 #include "fabric/nccl/library.h"
 #include "fabric/nccl/transports.h"
@@ -149,6 +150,35 @@ TEST(NcclCard, AnythingElseIsRefused) {
     ASSERT_FALSE(decoded) << card.dump();
     EXPECT_THAT(describe(decoded.error()), HasSubstr("node 3"));
   }
+}
+
+TEST(NcclGpuNames, AreReadAsSlurmAndNvmlWriteThem) {
+  EXPECT_EQ(number_of("gpu:0"), 0u);
+  EXPECT_EQ(number_of("gpu:15"), 15u);
+  for (const char* other : {"gpu:", "gpu:x", "gpu:1x", "gpu:-1", "gpu: 1", "gpu:99999999999", "0000:1b:00.0", ""})
+    EXPECT_EQ(number_of(other), std::nullopt) << other;
+  EXPECT_EQ(short_bus_id("00000000:1B:00.0"), "0000:1b:00.0");
+  EXPECT_EQ(short_bus_id("00010000:C1:00.0"), "10000:c1:00.0");  // a domain that needs five
+  EXPECT_EQ(short_bus_id("0000:1b:00.0"), "0000:1b:00.0");
+  EXPECT_EQ(short_bus_id("000000001b"), "000000001b");
+}
+
+TEST(NcclGpuNames, AreFoundWithTheDriverWhereNvmlIsNot) {
+  EXPECT_EQ(minor_in("Model: \t\t NVIDIA H200\nIRQ:   \t\t 70\nDevice Minor: \t 12\n"), 12u);
+  EXPECT_EQ(minor_in("Model: \t\t NVIDIA H200\n"), std::nullopt);
+  EXPECT_EQ(minor_in("Device Minor: none"), std::nullopt);
+  std::string pattern = (std::filesystem::temp_directory_path() / "gpus-XXXXXX").string();
+  const std::filesystem::path folder = ::mkdtemp(pattern.data());
+  for (const auto& [bus, minor] : {std::pair("0000:1b:00.0", "1"), std::pair("0000:C1:00.0", "0")}) {
+    std::filesystem::create_directory(folder / bus);
+    std::ofstream(folder / bus / "information") << "Model: \t\t NVIDIA H200\nDevice Minor: \t " << minor << "\n";
+  }
+  Settings settings;
+  settings.watcher = "/nowhere/libnvidia-ml.so.1";
+  EXPECT_THAT(bus_ids_of({"gpu:1", "gpu:0"}, settings, folder).value(),
+              testing::ElementsAre("0000:1b:00.0", "0000:c1:00.0"));
+  EXPECT_FALSE(bus_ids_of({"gpu:2"}, settings, folder));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(NcclVersion, IsReadAsNcclCountsIt) {

@@ -19,6 +19,17 @@ TEST_F(FabricNccl, NamesItselfAndItsGpus) {
   EXPECT_EQ(ready.max_bytes, std::uint64_t{16} << 20);
 }
 
+TEST_F(FabricNccl, NamesGpusThatSlurmNumbered) {
+  // Slurm counts as /dev/nvidiaN does: here GPU f0 is /dev/nvidia5, and f1 is /dev/nvidia3.
+  nodes_ = std::make_unique<Nodes>(
+      std::vector{ChildCommand{own(NETCHECK_TEST_HOST), own(NETCHECK_TEST_NCCL), "nccl"}});
+  Options numbered = options(0, "gpus=2\nminors=5,3");
+  numbered.devices = {"gpu:3", "gpu:5"};
+  const auto event = nodes_->open(numbered)[0];
+  ASSERT_TRUE(is<Ready>(event)) << failure_of(event);
+  EXPECT_THAT(std::get<Ready>(*event).lanes, ElementsAre(kGpus[1], kGpus[0]));
+}
+
 TEST_F(FabricNccl, EveryOperationMovesTheRightBytesInEveryType) {
   form();
   std::uint32_t id = 0;
@@ -56,7 +67,9 @@ TEST_F(FabricNccl, SaysWhichWayTheBytesGo) {
   open({"", ""});
   for (const auto& event : nodes_->form(kTeam)) {
     ASSERT_TRUE(is<Joined>(event)) << failure_of(event);
-    EXPECT_THAT(std::get<Joined>(*event).transport, testing::StartsWith("Socket/"));
+    // One ring leaves the node from one GPU, another from the other: each has a way out and one inside.
+    EXPECT_THAT(std::get<Joined>(*event).transport,
+                testing::AllOf(testing::HasSubstr("Socket/"), testing::HasSubstr("P2P/fake")));
     EXPECT_GT(std::get<Joined>(*event).took, 0ns);
   }
 }
