@@ -23,7 +23,7 @@ TEST_F(FabricNccl, NamesGpusThatSlurmNumbered) {
   // Slurm counts as /dev/nvidiaN does: here GPU f0 is /dev/nvidia5, and f1 is /dev/nvidia3.
   nodes_ = std::make_unique<Nodes>(
       std::vector{ChildCommand{own(NETCHECK_TEST_HOST), own(NETCHECK_TEST_NCCL), "nccl"}});
-  Options numbered = options(0, "gpus=2\nminors=5,3");
+  Options numbered = options(0, "gpus=3\nminors=5,3");
   numbered.devices = {"gpu:3", "gpu:5"};
   const auto event = nodes_->open(numbered)[0];
   ASSERT_TRUE(is<Ready>(event)) << failure_of(event);

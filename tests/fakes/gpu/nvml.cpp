@@ -50,11 +50,11 @@ EXPORT NvmlResult nvmlDeviceGetHandleByPciBusId_v2(const char* bus, NvmlDevice**
   return nvmlDeviceGetHandleByIndex_v2(number - kFirstBus, device);
 }
 EXPORT NvmlResult nvmlDeviceGetMinorNumber(NvmlDevice* device, unsigned* minor) {
+  *minor = device->index;
   std::istringstream minors(fault("minors"));
-  std::string text = std::to_string(device->index);
-  for (unsigned i = 0; i <= device->index && std::getline(minors, text, ','); ++i) {
-  }
-  *minor = static_cast<unsigned>(std::stoul(text));
+  std::string text;
+  for (unsigned i = 0; std::getline(minors, text, ','); ++i)
+    if (i == device->index) *minor = static_cast<unsigned>(std::stoul(text));
   return NvmlResult::success;
 }
 EXPORT NvmlResult nvmlDeviceGetPciInfo_v3(NvmlDevice* device, NvmlPciInfo* info) {
