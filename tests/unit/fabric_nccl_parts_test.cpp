@@ -18,7 +18,9 @@
 #include "fabric/nccl/gpu_names.h"
 #include "fabric/nccl/kernels.h"
 #include "fabric/nccl/library.h"
+#include "fabric/nccl/terms.h"
 #include "fabric/nccl/transports.h"
+#include "own_tree.h"
 #include "ptx.h"
 
 namespace netcheck::fabric::nccl {
@@ -178,6 +180,43 @@ TEST(NcclGpuNames, AreFoundWithTheDriverWhereNvmlIsNot) {
   EXPECT_THAT(bus_ids_of({"gpu:1", "gpu:0"}, settings, folder).value(),
               testing::ElementsAre("0000:1b:00.0", "0000:c1:00.0"));
   EXPECT_FALSE(bus_ids_of({"gpu:2"}, settings, folder));
+  std::filesystem::remove_all(folder);
+}
+
+// --- what must be alike on all nodes ---------------------------------------------------------------------
+
+TEST(NcclTerms, AreReadFromNcclsFileAsNcclReadsIt) {
+  // NCCL's setEnvFile: no space is taken off, the first of a name stays (setenv without overwriting).
+  EXPECT_THAT(settings_in("#NCCL_A=1\nNCCL_IB_HCA=mlx5_0,mlx5_1\n NCCL_B=1\nNCCL_C = 2\nNCCL_IB_HCA=mlx5_2\n"
+                          "NCCL_D\nPATH=/tmp\nNCCL_E=a=b #c\n\nNCCL_F="),
+              ElementsAre(testing::Pair("NCCL_C ", " 2"), testing::Pair("NCCL_E", "a=b #c"),
+                          testing::Pair("NCCL_F", ""), testing::Pair("NCCL_IB_HCA", "mlx5_0,mlx5_1")));
+  EXPECT_THAT(settings_in(""), IsEmpty());
+}
+
+TEST(NcclTerms, PluginIsLookedForUnderNcclsNames) {
+  EXPECT_THAT(plugin_names(""), ElementsAre("libnccl-net.so"));
+  EXPECT_THAT(plugin_names("none"), IsEmpty());
+  EXPECT_THAT(plugin_names("aws"), ElementsAre("aws", "libnccl-net-aws.so", "libnccl-net.so"));
+}
+
+TEST(NcclTerms, AreTheSitesThenTheFilesAndThePlugin) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "terms-XXXXXX").string();
+  const std::filesystem::path folder = ::mkdtemp(pattern.data());
+  const std::string file = folder / "nccl.conf", other = folder / "other.conf";
+  const std::string plugin = own(NETCHECK_TEST_GPU) + "/libnccl.so.2";  // any library
+  std::ofstream(file) << "NCCL_IB_HCA=mlx5_9\nNCCL_NET=IB\nNCCL_DEBUG=WARN\n";
+  std::ofstream(other) << "NCCL_NET=Socket\nNCCL_NET_PLUGIN=" << plugin << "\n";
+  EXPECT_THAT(terms_of({{"NCCL_IB_HCA", "mlx5_0"}, {"NCCL_NET_PLUGIN", "none"}}, file).value(),
+              ElementsAre("net=none", "NCCL_IB_HCA=mlx5_0", "NCCL_NET=IB", "NCCL_NET_PLUGIN=none"));
+  EXPECT_THAT(terms_of({{"NCCL_CONF_FILE", other}}, file).value(),
+              ElementsAre("net=" + plugin, "NCCL_IB_HCA=mlx5_9", "NCCL_NET=Socket", "NCCL_NET_PLUGIN=" + plugin));
+  EXPECT_THAT(terms_of({{"NCCL_NET_PLUGIN", "none"}}, folder / "gone").value(),
+              ElementsAre("net=none", "NCCL_NET_PLUGIN=none"));
+  std::ofstream(file) << "NCCL_COMM_ID=10.0.0.1:4711\n";
+  const auto refused = terms_of({}, file);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(describe(refused.error()), testing::AllOf(HasSubstr(file), HasSubstr("NCCL_COMM_ID in it")));
   std::filesystem::remove_all(folder);
 }
 

@@ -17,6 +17,9 @@ TEST_F(FabricNccl, NamesItselfAndItsGpus) {
   EXPECT_EQ(ready.version, "2.28.9");
   EXPECT_THAT(ready.lanes, ElementsAre(kGpus[0], kGpus[1]));
   EXPECT_EQ(ready.max_bytes, std::uint64_t{16} << 20);
+  // What the module itself sets; the machine's own plugin and settings are not known here.
+  EXPECT_THAT(ready.terms, testing::Contains("NCCL_ALGO=Ring"));
+  EXPECT_THAT(ready.terms, testing::Contains(testing::StartsWith("net=")));
 }
 
 TEST_F(FabricNccl, NamesGpusThatSlurmNumbered) {

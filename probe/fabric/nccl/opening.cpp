@@ -11,6 +11,7 @@
 
 #include "fabric/nccl/gpu_names.h"
 #include "fabric/nccl/health.h"
+#include "fabric/nccl/terms.h"
 
 namespace netcheck::fabric::nccl {
 
@@ -65,8 +66,12 @@ Result<Opened> open_all(const Options& options, const Settings& settings) {
   if (!devices) return tl::unexpected(devices.error());
   if (!nccl) return tl::unexpected(nccl.error());
   opened.nccl = std::make_unique<Nccl>(std::move(*nccl));
+  auto agreed = std::async(std::launch::async, [&settings] { return terms_of(settings.environment); });
   auto gpus = open_gpus(*opened.driver, *devices);
+  auto terms = agreed.get();
   if (!gpus) return tl::unexpected(gpus.error());
+  if (!terms) return tl::unexpected(terms.error());
+  opened.terms = std::move(*terms);
   opened.gpus = std::move(*gpus);
   opened.max_bytes = options.max_bytes == 0 ? kDefaultMaxBytes : options.max_bytes;
   for (const auto& gpu : opened.gpus) {
