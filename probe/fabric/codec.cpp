@@ -20,7 +20,7 @@ constexpr std::size_t kMaxTransport = std::size_t{16} * 1024;  // one name per l
 constexpr std::size_t kMaxSettings = 256;
 constexpr std::size_t kMaxSetting = 4'096;  // a path, or a list of devices
 
-constexpr std::array kTroubles = {judge::Trouble::no_bytes, judge::Trouble::child_died,
+constexpr std::array kTroubles = {judge::Trouble::no_bytes, judge::Trouble::late, judge::Trouble::child_died,
                                   judge::Trouble::child_silent, judge::Trouble::refused};
 
 template <typename... Cases>

@@ -29,6 +29,7 @@ struct Thresholds {
   // called.
   std::optional<double> min_fraction, min_fraction_per_rail;
   std::optional<Rate> nominal;            ///< the site's word for what a node's rails could reach together
+  std::string transport;                  ///< "IB": what bytes must go over between nodes; "": anything
   std::vector<std::string> unattainable;  ///< "min: 4000Gbps": dropped, above the limit
 };
 
@@ -96,6 +97,7 @@ struct NodeOutcome {
   std::optional<Trouble> trouble;
   std::string detail;  ///< of the trouble, in words; printable
   Ns took{};
+  std::string transport;  ///< of a Form, where it is another than Done::transport
 };
 
 struct Done {

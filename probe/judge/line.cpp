@@ -36,6 +36,13 @@ std::string listed(const std::vector<std::string>& items, std::size_t max_bytes)
   return list;
 }
 
+/// A value without blanks: a plugin calls itself what it likes.
+std::string one_word(std::string_view text) {
+  std::string word = plain(text, kLaneBytes);
+  std::ranges::replace(word, ' ', '_');
+  return word;
+}
+
 void add_figures(std::string& line, const std::optional<Figures>& figures, const Plan& plan, bool dead) {
   if (dead)
     line += " busbw=0Gbps";
@@ -108,6 +115,9 @@ std::string words(const Fail& fail, const Plan& plan, Ns took) {
   add_size(line, fail.figures, plan);
   if (!fail.blame.culprits.empty())
     line += " slow=" + listed(described(fail.blame.culprits, plan), kListBytes);
+  if (!fail.transport.empty())
+    line +=
+        fmt::format(" transport={} wanted={}", one_word(fail.transport), one_word(plan.thresholds.transport));
   std::vector<std::string> bad;
   for (const Flawed& flawed : fail.flawed)
     bad.push_back(flawed.words);
@@ -177,6 +187,10 @@ Json details(const Fail& fail, const Plan& plan) {
             {"dead", fail.dead},
             {"bad", std::move(flawed)}};
   if (fail.figures) json["figures"] = to_json(*fail.figures);
+  if (!fail.transport.empty()) {
+    json["transport"] = fail.transport;
+    json["wanted"] = plan.thresholds.transport;
+  }
   return json;
 }
 

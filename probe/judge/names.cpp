@@ -51,6 +51,8 @@ std::string_view name(Trouble trouble) {
   switch (trouble) {
     case Trouble::no_bytes:
       return "no_bytes";
+    case Trouble::late:
+      return "late";
     case Trouble::child_died:
       return "child_died";
     case Trouble::child_silent:

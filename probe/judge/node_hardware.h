@@ -40,7 +40,8 @@ struct NodeHardware {
 inline constexpr std::size_t kMaxOwnFlaws = 8;
 
 /// Of a machine whose fabric ports are told (topology::tell_roles), and the lanes that the check opens on it.
-/// A rail that is down counts as one of the check's, as it would be had it not gone down.
+/// A rail that is down counts as one of the check's, as it would be had it not gone down. Where lanes are
+/// GPUs (by their PCI addresses) the rails are the ports that serve them.
 [[nodiscard]] NodeHardware hardware_of(const Machine& machine, const std::vector<std::string>& lanes);
 
 [[nodiscard]] Json to_json(const NodeHardware& hardware);

@@ -9,6 +9,7 @@
 #include "judge/groups.h"
 #include "judge/pairs.h"
 #include "judge/rounds.h"
+#include "judge/transport.h"
 #include "measure/collective.h"
 
 namespace netcheck::judge {
@@ -31,6 +32,7 @@ constexpr double kRailFraction = 0.8;
 bool over(const Plan& plan, const History& history) {
   if (plan.nodes.size() < 2 || rails(plan) == 0) return true;
   if (history.refusal || !history.missing.empty() || history.done.size() >= kMaxSteps) return true;
+  if (other_transport(plan, history)) return true;
   return std::ranges::any_of(history.done, [](const Done& done) { return broken(done) != nullptr; });
 }
 

@@ -16,6 +16,7 @@
 #include "judge/names.h"
 #include "judge/pairs.h"
 #include "judge/standing.h"
+#include "judge/transport.h"
 
 namespace netcheck::judge {
 namespace {
@@ -187,6 +188,8 @@ std::string trouble_words(Trouble trouble) {
   switch (trouble) {
     case Trouble::no_bytes:
       return "waited for bytes in vain";
+    case Trouble::late:
+      return "did not end in time";
     case Trouble::child_died:
       return "fabric process died";
     case Trouble::child_silent:
@@ -197,23 +200,29 @@ std::string trouble_words(Trouble trouble) {
   return "trouble";
 }
 
-/// Who broke a step, one node's words for all. A process that is gone or was refused comes before one that
-/// gives no sign of life: a healthy one is silent too, while its library connects to a peer that is not
-/// there. Of several silent ones nobody can tell which it is: all are listed.
+/// How sure it is that a trouble is the node's own. Who gives no sign of life, or is late, may be well: so is
+/// a library that connects to a peer that is not there.
+int own_part(Trouble trouble) {
+  if (trouble == Trouble::late) return 0;
+  return trouble == Trouble::child_silent ? 1 : 2;
+}
+
+/// Who broke a step, one node's words for all: of those whose trouble is most their own the first. Where that
+/// may be somebody else's nobody can tell which of them it is: all are listed.
 std::string who_broke(const Plan& plan, const Done& done) {
   const NodeOutcome* first = broken(done);
-  std::vector<std::string> silent;
+  std::vector<std::string> alike;
   for (const NodeOutcome& outcome : done.outcomes) {
     if (!outcome.trouble || is_evidence(*outcome.trouble)) continue;
-    if (*outcome.trouble == Trouble::child_silent)
-      silent.push_back(node_name(plan, outcome.node));
-    else if (*first->trouble == Trouble::child_silent)
-      first = &outcome;
+    const int part = own_part(*outcome.trouble), most = own_part(*first->trouble);
+    if (part > most) first = &outcome;
+    if (part > most) alike.clear();
+    if (part >= most) alike.push_back(node_name(plan, outcome.node));
   }
   const std::string detail = printable(first->detail, kReasonBytes);
   std::string who = node_name(plan, first->node);
-  if (*first->trouble == Trouble::child_silent && silent.size() > 1)
-    who = fold_node_list(silent, kReasonBytes / 3) + ", one of them or the way between";
+  if (own_part(*first->trouble) < 2 && alike.size() > 1)
+    who = fold_node_list(alike, kReasonBytes / 3) + ", one of them or the way between";
   return fmt::format("{}: {}{}{}", who, trouble_words(*first->trouble), detail.empty() ? "" : ": ", detail);
 }
 
@@ -321,6 +330,10 @@ Verdict decide(const Plan& plan, const History& history) {
     evidence.short_way = short_way(plan, evidence.edges);
   }
   auto fail = proven_fail(evidence);
+  if (const auto other = other_transport(plan, history)) {
+    if (!fail) fail = Fail{.figures = evidence.figures, .blame = {}, .reason = {}};
+    fail->transport = *other;
+  }
   // What the hardware is known by was not measured: it stands also where nothing could be.
   auto bad = flawed(plan);
   if (!fail && !bad.empty()) fail = Fail{.figures = evidence.figures, .blame = {}, .reason = {}};
@@ -332,6 +345,9 @@ Verdict decide(const Plan& plan, const History& history) {
     return inconclusive(evidence, Phase::blame, evidence.blame.explanation);
   if (evidence.blame.dead)
     return inconclusive(evidence, Phase::blame, "a way carried nothing, once, and was not tried again");
+  if (passed(evidence) && transport_unknown(plan, history))
+    return inconclusive(evidence, Phase::connect,
+                        "the fabric did not say what carries the bytes, for require_transport");
   // What broke after the gate had ended takes nothing from its figure.
   if (passed(evidence) && evidence.gate.state == GateState::ended) return pass(evidence);
   if (auto broke = broken_step(evidence)) return *broke;

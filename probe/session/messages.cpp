@@ -59,7 +59,7 @@ Bytes read_bytes(const Json& value, std::size_t max_bytes) {
 judge::Trouble read_trouble(const std::string& text) {
   using judge::Trouble;
   for (const Trouble trouble :
-       {Trouble::no_bytes, Trouble::child_died, Trouble::child_silent, Trouble::refused}) {
+       {Trouble::no_bytes, Trouble::late, Trouble::child_died, Trouble::child_silent, Trouble::refused}) {
     if (text == name(trouble)) return trouble;
   }
   throw Malformed{"no such trouble"};
@@ -157,7 +157,7 @@ Json write(const Answer& answer) {
 Message read_answer(const Fields& fields) {
   return Answer{.step = fields.u32("step"),
                 .outcome = read_outcome(fields.object("outcome")),
-                .transport = fields.text("transport", kMaxName)};
+                .transport = fields.text("transport", kMaxTransport)};
 }
 
 Json write(const Invite& invite) {

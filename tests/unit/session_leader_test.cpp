@@ -180,7 +180,8 @@ TEST_F(LeaderTest, WaitsForALateNodesFabricInItsOwnPhase) {
   for (const std::uint32_t node : {0U, 1U, 3U})
     say(node, Opened{.ready = ready()});
   EXPECT_THAT(tick_at(kStart + seconds(3)), IsEmpty());
-  const auto verdict = inconclusive(tick_at(kStart + milliseconds(2'900) + kOpenAllowance + kAnswerGrace));
+  const auto verdict =
+      inconclusive(tick_at(kStart + milliseconds(2'900) + patience_with("ucx").open + kAnswerGrace));
   EXPECT_EQ(verdict.phase, judge::Phase::open);
   EXPECT_THAT(verdict.missing, ElementsAre("n3"));
 }
