@@ -15,7 +15,7 @@ namespace {
 struct Names {
   const char* what;    // in findings
   const char* key;     // of [nccl]
-  const char* without; // what it means where it is missing
+  const char* without;  // what it means where it is missing
   const char* remedy;
 };
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "contract/nccl_variable.h"
 #include "fabric/fabric.h"
 
 namespace netcheck::fabric::nccl {
@@ -15,8 +16,6 @@ namespace {
 
 constexpr const char* kPlugin = "NCCL_NET_PLUGIN";
 constexpr std::string_view kDefaultPlugin = "libnccl-net.so";
-/// Of the log, by which no rank waits for another; it is the module's own.
-constexpr std::string_view kLog = "NCCL_DEBUG";
 /// Not compared: each node's own file is, by what is in it.
 constexpr const char* kOtherFile = "NCCL_CONF_FILE";
 
@@ -51,10 +50,11 @@ Result<std::vector<std::string>> terms_of(const std::map<std::string, std::strin
   if (auto other = value_of(environment, kOtherFile); !other.empty()) files.insert(files.begin(), other);
   for (const auto& path : files)
     for (const auto& [name, value] : settings_in(text_of(path))) {
-      // NCCL takes from a file only what is not set: of the module's own that is this one.
+      // NCCL takes from a file only what is not set: of the module's own that is this one. The others, and
+      // what is no variable of NCCL's, are nobody's concern.
       if (name == "NCCL_COMM_ID")
         return fail("read", path, "NCCL_COMM_ID in it would have all teams meet at one place", "remove it there");
-      if (!name.starts_with(kLog)) in_force.try_emplace(name, value);
+      if (wrong_nccl_variable(name, "").empty()) in_force.try_emplace(name, value);
     }
   std::vector<std::string> terms{term("net", loaded_plugin(value_of(in_force, kPlugin)))};
   for (const auto& [name, value] : in_force)
