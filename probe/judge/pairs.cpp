@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "judge/names.h"
 #include "judge/rails.h"
@@ -34,15 +35,31 @@ Ways sums(const Standings& standings, const std::vector<std::uint16_t>& lanes) {
   return ways;
 }
 
-/// The slowest of those that carry less than is asked.
+/// Those that carry less than is asked.
 void find_short(const Ways& ways, double ports, Rate asked, std::optional<std::uint16_t> lane,
-                std::optional<ShortWay>& worst) {
-  const auto part = [](const ShortWay& way) { return way.rate.bits_per_second / way.asked.bits_per_second; };
-  for (const auto& [ends, sum] : ways) {
-    if (sum.unhindered / ports >= asked.bits_per_second) continue;
-    const ShortWay way{ends.first, ends.second, lane, Rate{sum.rate / ports}, asked, sum.times};
-    if (!worst || part(way) < part(*worst)) worst = way;
+                std::vector<ShortWay>& found) {
+  for (const auto& [ends, sum] : ways)
+    if (sum.unhindered / ports < asked.bits_per_second)
+      found.push_back({ends.first, ends.second, lane, Rate{sum.rate / ports}, asked, sum.times});
+}
+
+std::vector<ShortWay> short_ways(const Plan& plan, const std::vector<EdgeFigure>& edges) {
+  if (!asks_of_ways(plan) || plan.nodes.empty()) return {};
+  const Standings standings(plan, edges, kWholeMedian);
+  if (standings.lanes() == 0) return {};
+  std::vector<ShortWay> found;
+  const auto rails = rails_of(plan);
+  if (const auto& least = plan.thresholds.min_per_pair) {
+    std::vector<std::uint16_t> all;
+    for (const Rail& rail : rails)
+      all.insert(all.end(), rail.lanes.begin(), rail.lanes.end());
+    find_short(sums(standings, all), 1, *least, std::nullopt, found);
   }
+  if (plan.thresholds.min_per_rail && plan.teaming == Teaming::over_lanes)
+    for (const Rail& rail : rails)
+      find_short(sums(standings, rail.lanes), rail.ports, *plan.thresholds.min_per_rail, rail.lanes.front(),
+                 found);
+  return found;
 }
 
 }  // namespace
@@ -53,22 +70,24 @@ bool asks_of_ways(const Plan& plan) {
 }
 
 std::optional<ShortWay> short_way(const Plan& plan, const std::vector<EdgeFigure>& edges) {
-  if (!asks_of_ways(plan) || plan.nodes.empty()) return std::nullopt;
-  const Standings standings(plan, edges, kWholeMedian);
-  if (standings.lanes() == 0) return std::nullopt;
-  std::optional<ShortWay> worst;
-  const auto rails = rails_of(plan);
-  if (const auto& least = plan.thresholds.min_per_pair) {
-    std::vector<std::uint16_t> all;
-    for (const Rail& rail : rails)
-      all.insert(all.end(), rail.lanes.begin(), rail.lanes.end());
-    find_short(sums(standings, all), 1, *least, std::nullopt, worst);
-  }
-  if (plan.thresholds.min_per_rail && plan.teaming == Teaming::over_lanes)
-    for (const Rail& rail : rails)
-      find_short(sums(standings, rail.lanes), rail.ports, *plan.thresholds.min_per_rail, rail.lanes.front(),
-                 worst);
-  return worst;
+  const auto ways = short_ways(plan, edges);
+  const auto worst = std::ranges::min_element(
+      ways, {}, [](const ShortWay& way) { return way.rate.bits_per_second / way.asked.bits_per_second; });
+  if (worst == ways.end()) return std::nullopt;
+  return *worst;
+}
+
+std::vector<Pair> slow_ways(const Plan& plan, const std::vector<EdgeFigure>& edges) {
+  if (plan.nodes.empty()) return {};
+  std::set<Pair> found;
+  const Standings standings(plan, edges, kBlameFraction);
+  const auto floors = floors_of(plan);
+  for (const Path& path : standings.paths())
+    if (standings.slow(path) || (path.lasting && path.best_unhindered < floors.at(path.lane)))
+      found.insert({path.from, path.to});
+  for (const ShortWay& way : short_ways(plan, edges))
+    found.insert({way.from, way.to});
+  return {found.begin(), found.end()};
 }
 
 std::string describe(const ShortWay& way, const Plan& plan) {

@@ -1,6 +1,6 @@
 // Ways between two nodes against what the site asks of them: min_per_pair, and, where the gate does not tell
 // rails apart (Teaming::over_lanes), min_per_rail. Pure. The script asks what to measure again, the verdict
-// what is proven.
+// what is proven, the supervisor where slow ways go.
 #pragma once
 
 #include <optional>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "judge/edges.h"
+#include "judge/evidence.h"
 
 namespace netcheck::judge {
 
@@ -29,5 +30,9 @@ struct ShortWay {
 
 /// "n1>n3: 61.2Gbps of min_per_pair=150Gbps"
 [[nodiscard]] std::string describe(const ShortWay& way, const Plan& plan);
+
+/// Every way that a fail may rest on besides the gate: slower than the others by the rules of blame, below
+/// the site's floor of a lane, or short. Each two nodes and direction once.
+[[nodiscard]] std::vector<Pair> slow_ways(const Plan& plan, const std::vector<EdgeFigure>& edges);
 
 }  // namespace netcheck::judge

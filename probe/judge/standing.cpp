@@ -33,7 +33,12 @@ double unhindered(const EdgeFigure& edge) {
   return edge.rate->bits_per_second / edge.part_running + edge.room_of_others.bits_per_second;
 }
 
-/// What the site asks of each lane: its part of the whole, and of its rail.
+Direction opposite(Direction way) {
+  return way == Direction::transmit ? Direction::receive : Direction::transmit;
+}
+
+}  // namespace
+
 std::vector<double> floors_of(const Plan& plan) {
   const auto rate = [](const std::optional<Rate>& one) { return one ? one->bits_per_second : 0; };
   const std::uint32_t lanes = rails(plan);
@@ -45,12 +50,6 @@ std::vector<double> floors_of(const Plan& plan) {
                                                 static_cast<double>(rail.lanes.size()));
   return floors;
 }
-
-Direction opposite(Direction way) {
-  return way == Direction::transmit ? Direction::receive : Direction::transmit;
-}
-
-}  // namespace
 
 Standings::Standings(const Plan& plan, std::vector<EdgeFigure> edges, double fraction)
     : lanes_(rails(plan)), edges_(std::move(edges)) {

@@ -73,6 +73,7 @@ struct Policy {
   bool dry_run = false;
   OnInconclusive on_inconclusive = OnInconclusive::annotate;
   Action requeue_fallback = Action::annotate;
+  bool between_switches = false;  ///< refuse also for what is slow only between leaf switches
   std::uint32_t max_requeues = 2;
   std::uint32_t max_drain = 1;
   Share max_drained_total{.percent = 1};

@@ -196,6 +196,8 @@ std::vector<Setting> action() {
        choice(&Policy::on_inconclusive, {OnInconclusive::annotate, OnInconclusive::requeue_once})},
       {"action", "requeue_fallback", Scope::job, "instead of a requeue that is not possible",
        choice(&Policy::requeue_fallback, {Action::annotate, Action::hold, Action::cancel})},
+      {"action", "between_switches", Scope::job,
+       "whether a job is refused that is slow between switches only", flag(&Policy::between_switches)},
       {"action", "max_requeues", Scope::job, "most requeues of one job", whole(&Policy::max_requeues, 0, 16)},
       {"action", "max_drain", Scope::job, "most nodes drained for one job",
        whole(&Policy::max_drain, 0, kMost)},

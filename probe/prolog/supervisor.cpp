@@ -342,7 +342,8 @@ class Check {
     const Time began = system::now();
     const Time deadline = std::min(began + kActPatience, start_ + policy().time + kOverrun);
     const Acted acted =
-        act(case_of(record_, outcome, {kill_switch_of(invocation_.config), policy().kill_switch}),
+        act(case_of(record_, outcome, {kill_switch_of(invocation_.config), policy().kill_switch},
+                    topology_file()),
             controller_, deadline);
     record_.phases["annotate"] = system::now() - began;
     record_.action = name(acted.action);
