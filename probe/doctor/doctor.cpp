@@ -53,7 +53,8 @@ constexpr const char* kModule = "the fabric module to load";
 constexpr const char* kGres = "sinfo for the node's GPUs";
 constexpr const char* kGpuModule = "the fabric module for GPUs to load";
 constexpr std::array kLibraries{Library::nccl, Library::driver, Library::watcher};
-constexpr std::array<const char*, 3> kLoading{"NCCL to load", "the CUDA driver's library to load", "NVML to load"};
+constexpr std::array<const char*, 3> kLoading{"NCCL to load", "the CUDA driver's library to load",
+                                              "NVML to load"};
 constexpr const char* kCredential = "for a credential";
 constexpr const char* kOwnName = "for the address of this node";
 constexpr const char* kPeerName = "for the address of the peer";
@@ -212,8 +213,9 @@ class Examination {
     questions.ask(kGpuModule, kPatience,
                   [=, this] { return load_module_as(user, fabric_of(policy_, true), folder); });
     for (std::size_t i = 0; i < kLibraries.size(); ++i)
-      questions.ask(kLoading.at(i), kPatience,
-                    [=, this] { return load_library_as(user, kLibraries.at(i), wanted_of(kLibraries.at(i))); });
+      questions.ask(kLoading.at(i), kPatience, [=, this] {
+        return load_library_as(user, kLibraries.at(i), wanted_of(kLibraries.at(i)));
+      });
   }
 
   [[nodiscard]] std::string wanted_of(Library library) const {

@@ -13,8 +13,8 @@ namespace netcheck::doctor {
 namespace {
 
 struct Names {
-  const char* what;    // in findings
-  const char* key;     // of [nccl]
+  const char* what;     // in findings
+  const char* key;      // of [nccl]
   const char* without;  // what it means where it is missing
   const char* remedy;
 };
@@ -22,9 +22,11 @@ struct Names {
 Names names_of(Library library) {
   switch (library) {
     case Library::nccl:
-      return {"NCCL", "library", "every check of a job with GPUs is inconclusive", "install NCCL 2.18 or later"};
+      return {"NCCL", "library", "every check of a job with GPUs is inconclusive",
+              "install NCCL 2.18 or later"};
     case Library::driver:
-      return {"CUDA driver", "driver", "every check of a job with GPUs is inconclusive", "install the driver"};
+      return {"CUDA driver", "driver", "every check of a job with GPUs is inconclusive",
+              "install the driver"};
     case Library::watcher:
       break;
   }
@@ -62,14 +64,15 @@ Findings check_library(const LibraryFacts& facts) {
     Finding finding = finding_of(bad, names.what, *facts.load);
     finding.why += fmt::format(": {}", names.without);
     if (finding.remedy.empty())
-      finding.remedy = fmt::format("{}, or name it with {} in [nccl] of netcheck.toml", names.remedy, names.key);
+      finding.remedy =
+          fmt::format("{}, or name it with {} in [nccl] of netcheck.toml", names.remedy, names.key);
     return {finding};
   }
   for (const FileFacts& place : {facts.file, facts.folder})
     if (auto why = distrust(place)) return {finding_of(bad, names.what, *why)};
   if (facts.library == Library::nccl && is_old(facts.version))
-    return {{bad, names.what,
-             fmt::format("{} is {}: {}", facts.file.path, facts.version, names.without), names.remedy}};
+    return {{bad, names.what, fmt::format("{} is {}: {}", facts.file.path, facts.version, names.without),
+             names.remedy}};
   return {fine(names.what, fmt::format("{}{}, and root's alone to change", facts.file.path,
                                        facts.version.empty() ? "" : ", version " + facts.version))};
 }

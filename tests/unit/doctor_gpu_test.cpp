@@ -18,7 +18,8 @@ LibraryFacts facts(Library library, std::string version = "") {
 }
 
 TEST(DoctorGpu, KnowsByGresWhetherANodeHasGpus) {
-  for (const char* gres : {"gpu:2", "gpu:h200:8(S:0-1)", "nvme:1,gpu:a100:4", "gpu(S:0)", "gres:gpu:1", "gpu"})
+  for (const char* gres :
+       {"gpu:2", "gpu:h200:8(S:0-1)", "nvme:1,gpu:a100:4", "gpu(S:0)", "gres:gpu:1", "gpu"})
     EXPECT_TRUE(has_gpus(gres)) << gres;
   for (const char* gres : {"(null)", "", "nvme:1", "gpu:0", "gpumem:80G", "mygpu:2"})
     EXPECT_FALSE(has_gpus(gres)) << gres;

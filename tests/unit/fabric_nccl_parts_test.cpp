@@ -157,7 +157,8 @@ TEST(NcclCard, AnythingElseIsRefused) {
 TEST(NcclGpuNames, AreReadAsSlurmAndNvmlWriteThem) {
   EXPECT_EQ(number_of("gpu:0"), 0u);
   EXPECT_EQ(number_of("gpu:15"), 15u);
-  for (const char* other : {"gpu:", "gpu:x", "gpu:1x", "gpu:-1", "gpu: 1", "gpu:99999999999", "0000:1b:00.0", ""})
+  for (const char* other :
+       {"gpu:", "gpu:x", "gpu:1x", "gpu:-1", "gpu: 1", "gpu:99999999999", "0000:1b:00.0", ""})
     EXPECT_EQ(number_of(other), std::nullopt) << other;
   EXPECT_EQ(short_bus_id("00000000:1B:00.0"), "0000:1b:00.0");
   EXPECT_EQ(short_bus_id("00010000:C1:00.0"), "10000:c1:00.0");  // a domain that needs five
@@ -173,7 +174,8 @@ TEST(NcclGpuNames, AreFoundWithTheDriverWhereNvmlIsNot) {
   const std::filesystem::path folder = ::mkdtemp(pattern.data());
   for (const auto& [bus, minor] : {std::pair("0000:1b:00.0", "1"), std::pair("0000:C1:00.0", "0")}) {
     std::filesystem::create_directory(folder / bus);
-    std::ofstream(folder / bus / "information") << "Model: \t\t NVIDIA H200\nDevice Minor: \t " << minor << "\n";
+    std::ofstream(folder / bus / "information")
+        << "Model: \t\t NVIDIA H200\nDevice Minor: \t " << minor << "\n";
   }
   Settings settings;
   settings.watcher = "/nowhere/libnvidia-ml.so.1";
@@ -209,8 +211,9 @@ TEST(NcclTerms, AreTheSitesThenTheFilesAndThePlugin) {
   std::ofstream(other) << "NCCL_NET=Socket\nNCCL_NET_PLUGIN=" << plugin << "\n";
   EXPECT_THAT(terms_of({{"NCCL_IB_HCA", "mlx5_0"}, {"NCCL_NET_PLUGIN", "none"}}, file).value(),
               ElementsAre("net=none", "NCCL_IB_HCA=mlx5_0", "NCCL_NET=IB", "NCCL_NET_PLUGIN=none"));
-  EXPECT_THAT(terms_of({{"NCCL_CONF_FILE", other}}, file).value(),
-              ElementsAre("net=" + plugin, "NCCL_IB_HCA=mlx5_9", "NCCL_NET=Socket", "NCCL_NET_PLUGIN=" + plugin));
+  EXPECT_THAT(
+      terms_of({{"NCCL_CONF_FILE", other}}, file).value(),
+      ElementsAre("net=" + plugin, "NCCL_IB_HCA=mlx5_9", "NCCL_NET=Socket", "NCCL_NET_PLUGIN=" + plugin));
   EXPECT_THAT(terms_of({{"NCCL_NET_PLUGIN", "none"}}, folder / "gone").value(),
               ElementsAre("net=none", "NCCL_NET_PLUGIN=none"));
   std::ofstream(file) << "NCCL_COMM_ID=10.0.0.1:4711\n";

@@ -47,8 +47,7 @@ Named told_by_nvml(const Settings& settings) {
     if (nvml->device_by_index(index, &device) == NvmlResult::success &&
         nvml->minor_number(device, &minor) == NvmlResult::success &&
         nvml->pci_info(device, &pci) == NvmlResult::success)
-      named[minor] =
-          short_bus_id({pci.bus_id.data(), ::strnlen(pci.bus_id.data(), pci.bus_id.size())});
+      named[minor] = short_bus_id({pci.bus_id.data(), ::strnlen(pci.bus_id.data(), pci.bus_id.size())});
   }
   return named;
 }

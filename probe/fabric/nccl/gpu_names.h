@@ -16,9 +16,9 @@ namespace netcheck::fabric::nccl {
 /// Where the driver's kernel part lists its GPUs, each in a folder named by its bus id.
 inline constexpr const char* kDriverFolder = "/proc/driver/nvidia/gpus";
 
-/// PCI bus ids, "0000:1b:00.0", of `devices`, each of which is one already, or "gpu:3", which is /dev/nvidia3:
-/// NVML tells, or else the driver in `folder`. Error: a number that no GPU here has, nobody to tell, one GPU
-/// twice.
+/// PCI bus ids, "0000:1b:00.0", of `devices`, each of which is one already, or "gpu:3", which is
+/// /dev/nvidia3: NVML tells, or else the driver in `folder`. Error: a number that no GPU here has, nobody to
+/// tell, one GPU twice.
 [[nodiscard]] Result<std::vector<std::string>> bus_ids_of(const std::vector<std::string>& devices,
                                                           const Settings& settings,
                                                           const std::string& folder = kDriverFolder);

@@ -78,8 +78,8 @@ bool NcclModule::settle_open() {
   std::vector<std::string> lanes;
   for (const auto& gpu : opened_->gpus)
     lanes.push_back(gpu->device());
-  events_.emplace_back(Ready{"nccl", opened_->nccl->version(), std::move(lanes), opened_->max_bytes,
-                             opened_->terms});
+  events_.emplace_back(
+      Ready{"nccl", opened_->nccl->version(), std::move(lanes), opened_->max_bytes, opened_->terms});
   return true;
 }
 

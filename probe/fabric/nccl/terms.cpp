@@ -53,7 +53,8 @@ Result<std::vector<std::string>> terms_of(const std::map<std::string, std::strin
       // NCCL takes from a file only what is not set: of the module's own that is this one. The others, and
       // what is no variable of NCCL's, are nobody's concern.
       if (name == "NCCL_COMM_ID")
-        return fail("read", path, "NCCL_COMM_ID in it would have all teams meet at one place", "remove it there");
+        return fail("read", path, "NCCL_COMM_ID in it would have all teams meet at one place",
+                    "remove it there");
       if (wrong_nccl_variable(name, "").empty()) in_force.try_emplace(name, value);
     }
   std::vector<std::string> terms{term("net", loaded_plugin(value_of(in_force, kPlugin)))};

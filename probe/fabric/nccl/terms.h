@@ -22,8 +22,8 @@ inline constexpr const char* kNcclConf = "/etc/nccl.conf";
                                                         const std::string& file = kNcclConf);
 
 // Pure:
-/// NCCL's settings in such a file, as NCCL reads it: "NAME=VALUE" lines without any space taken off, the first
-/// of a name counts, "#" begins a comment at the beginning of a line alone.
+/// NCCL's settings in such a file, as NCCL reads it: "NAME=VALUE" lines without any space taken off, the
+/// first of a name counts, "#" begins a comment at the beginning of a line alone.
 [[nodiscard]] std::map<std::string, std::string> settings_in(std::string_view file);
 /// The names under which NCCL looks for the plugin that NCCL_NET_PLUGIN (`wanted`, "" where it is not set)
 /// means, the first that loads being the one; none for "none".

@@ -1,5 +1,5 @@
-// A stand-in for libnvidia-ml.so.1. fake.ini: gpus=N (default 2), minors=M,M (their /dev/nvidiaM; default 0,1…),
-// and of every GPU mig=1, process=PID, remap_failed=1.
+// A stand-in for libnvidia-ml.so.1. fake.ini: gpus=N (default 2), minors=M,M (their /dev/nvidiaM; default
+// 0,1…), and of every GPU mig=1, process=PID, remap_failed=1.
 #include <array>
 #include <cstdio>
 #include <cstdlib>

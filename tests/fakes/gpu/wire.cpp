@@ -240,7 +240,8 @@ std::vector<std::string> Wire::ways() const {
     if (is_local(next))
       ways.push_back(line + " via P2P/fake");
     else
-      ways.push_back(fmt::format("{} [send] via NET/Socket/{}", line, static_cast<std::size_t>(device) % rails_));
+      ways.push_back(
+          fmt::format("{} [send] via NET/Socket/{}", line, static_cast<std::size_t>(device) % rails_));
   }
   return ways;
 }
@@ -343,8 +344,8 @@ void Wire::in_rings(Op op, Type type, std::vector<std::byte>& work) {
   std::vector<std::vector<Round>> all;  // by ring, in blocks of one element and positions in the ring
   for (const Ring& ring : rings_) {
     const auto here = std::find(ring.begin(), ring.end(), static_cast<std::uint32_t>(rank_));
-    auto rounds = schedule(op, "ring", ranks, static_cast<std::uint32_t>(here - ring.begin()), 0, ranks * width,
-                           type);
+    auto rounds =
+        schedule(op, "ring", ranks, static_cast<std::uint32_t>(here - ring.begin()), 0, ranks * width, type);
     if (!rounds) throw Lost{describe(rounds.error())};
     all.push_back(std::move(*rounds));
   }
