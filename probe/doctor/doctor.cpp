@@ -19,7 +19,7 @@
 
 #include "contract/job.h"
 #include "doctor/collect.h"
-#include "doctor/gpu.h"
+#include "doctor/gpu_questions.h"
 #include "doctor/question.h"
 #include "doctor/site.h"
 #include "doctor/words.h"
@@ -50,11 +50,6 @@ constexpr const char* kAccounts = "sacctmgr for accounts";
 constexpr const char* kNames = "for the names in allow_users and allow_groups";
 constexpr const char* kAccount = "the account database";
 constexpr const char* kModule = "the fabric module to load";
-constexpr const char* kGres = "sinfo for the node's GPUs";
-constexpr const char* kGpuModule = "the fabric module for GPUs to load";
-constexpr std::array kLibraries{Library::nccl, Library::driver, Library::watcher};
-constexpr std::array<const char*, 3> kLoading{"NCCL to load", "the CUDA driver's library to load",
-                                              "NVML to load"};
 constexpr const char* kCredential = "for a credential";
 constexpr const char* kOwnName = "for the address of this node";
 constexpr const char* kPeerName = "for the address of the peer";
@@ -68,8 +63,6 @@ constexpr const char* kNoSettings =
     "key, or a clock that is off, looks like this as well: compare both with the controller's (`munge -n | "
     "ssh "
     "CONTROLLER unmunge`, `date`)";
-
-using Answers = std::map<std::string, Result<Json>>;
 
 class Examination {
  public:
@@ -88,6 +81,9 @@ class Examination {
 
  private:
   [[nodiscard]] bool computes() const { return role_ == "compute"; }
+  [[nodiscard]] std::string module_folder() const {
+    return prolog::module_directory_of(policy_, order_.module_directories);
+  }
   /// The module for jobs without GPUs.
   [[nodiscard]] std::string plain_fabric() const { return fabric_of(policy_, false); }
 
@@ -108,7 +104,7 @@ class Examination {
     ask_slurm(kHelp, "sbatch", {"--help"}, true);
     if (site_) ask_about_site(questions, ask_slurm);
     const std::string user = policy_.probe_user;
-    const std::string folder = prolog::module_directory_of(policy_, order_.module_directories);
+    const std::string folder = module_folder();
     questions.ask(kAccount, kPatience, [=] { return ask_account(user); });
     questions.ask(kModule, kPatience, [=, this] { return load_module_as(user, plain_fabric(), folder); });
     questions.ask(kCredential, kPatience, [=, this] { return seal_and_open_as(user, policy_); });
@@ -186,7 +182,11 @@ class Examination {
     if (computes()) {
       questions.ask(kOwnName, kPatience, [=] { return look_up(own); });
       questions.ask(kInterfaces, kPatience, [=, this] { return ask_interfaces(policy_, node_, there); });
-      ask_about_gpus(questions);
+      ask_about_gpus(questions, {.policy = policy_,
+                                 .node = node_,
+                                 .module_folder = module_folder(),
+                                 .sinfo = find_program("sinfo", slurm_folder_),
+                                 .patience = kPatience});
     }
     if (peer.empty()) return questions.answers();
     questions.ask(kPeerName, kPatience, [=] { return look_up(there); });
@@ -200,28 +200,6 @@ class Examination {
     questions.ask(kMeet, patience + std::chrono::milliseconds(500),
                   [=, this] { return meet(appointment, policy_); });
     return questions.answers();
-  }
-
-  void ask_about_gpus(Questions& questions) const {
-    if (fabric_of(policy_, true) == plain_fabric()) return;
-    if (const std::string sinfo = find_program("sinfo", slurm_folder_); !sinfo.empty())
-      questions.ask(kGres, kPatience, [=, this] {
-        return ask_program(sinfo, {"--noheader", "--nodes=" + node_, "--format=%G"}, kPatience);
-      });
-    const std::string user = policy_.probe_user;
-    const std::string folder = prolog::module_directory_of(policy_, order_.module_directories);
-    questions.ask(kGpuModule, kPatience,
-                  [=, this] { return load_module_as(user, fabric_of(policy_, true), folder); });
-    for (std::size_t i = 0; i < kLibraries.size(); ++i)
-      questions.ask(kLoading.at(i), kPatience, [=, this] {
-        return load_library_as(user, kLibraries.at(i), wanted_of(kLibraries.at(i)));
-      });
-  }
-
-  [[nodiscard]] std::string wanted_of(Library library) const {
-    return library == Library::nccl     ? policy_.nccl_library
-           : library == Library::driver ? policy_.nccl_driver
-                                        : policy_.nccl_watcher;
   }
 
   [[nodiscard]] std::string cluster() const {
@@ -286,20 +264,13 @@ class Examination {
     append(findings_, check_folder(spool));
   }
 
-  /// Whether Slurm gives jobs GPUs of this node.
-  [[nodiscard]] bool gives_gpus() const {
-    const auto gres = network_.find(kGres);
-    if (gres == network_.end() || !gres->second || !gres->second->is_string()) return false;
-    return std::ranges::any_of(lines_of(gres->second->get<std::string>()), has_gpus);
-  }
-
   // What was tried as the probe's account.
   void judge_as(const AccountFacts& account) {
     const auto called = [&](const Json& uid) {
       return uid == account.uid && !account.missing ? account.name : "uid " + uid.dump();
     };
     const auto judge_module = [&](const std::string& name, const Result<Json>& loaded) {
-      const std::string folder = prolog::module_directory_of(policy_, order_.module_directories);
+      const std::string folder = module_folder();
       ModuleFacts module{.name = name,
                          .file = look_at(folder + "/netcheck-fabric-" + name + ".so"),
                          .folder = look_at(folder)};
@@ -310,11 +281,10 @@ class Examination {
       append(findings_, check_module(module));
     };
     judge_module(plain_fabric(), answers_.at(kModule));
-    if (gives_gpus()) {
-      judge_module(fabric_of(policy_, true), network_.at(kGpuModule));
-      for (std::size_t i = 0; i < kLibraries.size(); ++i)
-        append(findings_, check_library(library_facts(kLibraries.at(i), wanted_of(kLibraries.at(i)),
-                                                      network_.at(kLoading.at(i)))));
+    if (gives_gpus(network_)) {
+      if (const auto module = fabric_of(policy_, true); module != plain_fabric())
+        judge_module(module, gpu_module(network_));
+      append(findings_, check_libraries(network_, policy_));
     }
     CredentialFacts credential{.kind = policy_.credential};
     if (const auto& sealed = answers_.at(kCredential); sealed) {

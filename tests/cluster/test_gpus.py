@@ -6,6 +6,7 @@ import re
 
 import pytest
 from conftest import NODES
+from report import doctor, fails
 
 # A fifth of the usual rate: the stand-ins copy every byte more often than a GPU would, and a machine that is too slow for four nodes
 # is not what these tests are about.
@@ -192,6 +193,31 @@ def test_another_transport_than_the_site_demands_fails_and_blames_nobody(gpus):
     gpus.configure('require_transport = "IB"\n')
     line = gpus.check().comment()
     assert re.search(r"^netcheck=fail .*transport=Socket/eth\d wanted=IB", line) and "slow=" not in line, line
+
+
+def test_doctor_tells_of_a_gpu_nodes_libraries(gpus):
+    report = doctor(gpus.cluster, "n1")
+    assert report.levels("warn", "unseen", "fail") == set(), report.whole["findings"]
+    assert report.of("NCCL")["why"] == "/run/node/gpu/libnccl.so.2, version 2.28.9, and root's alone to change"
+    assert report.of("CUDA driver")["why"].startswith("/run/node/gpu/libcuda.so.1, version 12.0")
+    assert report.of("NVML")["level"] == "ok"
+    modules = [line["why"] for line in report.whole["findings"] if line["what"] == "fabric module"]
+    assert ["ucx" in modules[0], "nccl" in modules[1]] == [True, True], modules
+    gpus.without("n1", "libnccl.so.2")
+    gpus.without("n1", "libnvidia-ml.so.1")
+    (gpus.cluster.folder / "nodes/n1/gpu/libcuda.so.1").chmod(0o777)
+    try:
+        report = doctor(gpus.cluster, "n1")
+    finally:
+        (gpus.cluster.folder / "nodes/n1/gpu/libcuda.so.1").chmod(0o755)
+    fails(report, "NCCL", "libnccl.so.2: cannot open", "with library in [nccl]")
+    fails(report, "CUDA driver", "mode 0777", "chmod go-w /run/node/gpu/libcuda.so.1")
+    assert report.of("NVML")["level"] == "warn"
+
+
+def test_doctor_says_nothing_of_gpus_where_none_are_measured(gpus):
+    gpus.cluster.configure()
+    assert "NCCL" not in {line["what"] for line in doctor(gpus.cluster, "n1").whole["findings"]}
 
 
 # --- what breaks and hangs under a check ---------------------------------------------------------------------
