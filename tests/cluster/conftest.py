@@ -18,6 +18,7 @@ import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("NETCHECK_BUILD_DIR", TOP / "build/plain"))
+GPU_LIBRARIES = BUILD / "tests/fakes/gpu"  # stand-ins; none where the NCCL module is not built
 SCRIPT = TOP / "scripts/cluster"
 NODES = ["n1", "n2", "n3", "n4"]  # of the partition `four`, in which jobs run unless they say otherwise
 SPARE = "n5"  # in the partitions `main` and `other`, which have all nodes; its hostname is not its name in Slurm
@@ -342,7 +343,7 @@ def running(stage):
     cluster = Cluster(pathlib.Path(os.environ.get("NETCHECK_CLUSTER_DIR", TOP / "build/cluster-test")))
     conf = [word for line in (f"Prolog={PROLOGS}/*", *PREEMPTION, KEPT) for word in ("--conf", line)]
     shape = ["--nodes", len(NODES) + 1, "--rails", 2, "--rate", "1gbit", "--trunk", TRUNK]
-    shape += ["--gpus", 2, "--gpu-libraries", BUILD / "tests/fakes/gpu"]
+    shape += ["--gpus", 2, *(["--gpu-libraries", GPU_LIBRARIES] if GPU_LIBRARIES.exists() else [])]
     cluster.script("up", *shape, "--install", stage, *conf, timeout=240)
     cluster.prolog("site", "#!/bin/sh\nexit 0\n")
     cluster.take_namespaces()

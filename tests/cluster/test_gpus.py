@@ -5,8 +5,10 @@ links and do wrong what their node's fake.ini says. GPU i sends over rail i.
 import re
 
 import pytest
-from conftest import NODES
+from conftest import GPU_LIBRARIES, NODES
 from report import doctor, fails
+
+pytestmark = pytest.mark.skipif(not GPU_LIBRARIES.exists(), reason="built without the NCCL module")
 
 # A fifth of the usual rate: the stand-ins copy every byte more often than a GPU would, and a machine that is too slow for four nodes
 # is not what these tests are about.
