@@ -33,6 +33,14 @@ TEST_F(FabricNccl, NamesGpusThatSlurmNumbered) {
   EXPECT_THAT(std::get<Ready>(*event).lanes, ElementsAre(kGpus[1], kGpus[0]));
 }
 
+TEST_F(FabricNccl, WhatAJobSeesOfItsGpusIsNothingToTheCheck) {
+  // Slurm has it in the prolog's environment, and the stand-in would hide all.
+  ::setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+  const auto events = open({""});
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_TRUE(is<Ready>(events[0])) << failure_of(events[0]);
+}
+
 TEST_F(FabricNccl, EveryOperationMovesTheRightBytesInEveryType) {
   form();
   std::uint32_t id = 0;
