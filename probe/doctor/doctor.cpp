@@ -19,6 +19,7 @@
 
 #include "contract/job.h"
 #include "doctor/collect.h"
+#include "doctor/gpu_questions.h"
 #include "doctor/question.h"
 #include "doctor/site.h"
 #include "doctor/words.h"
@@ -63,8 +64,6 @@ constexpr const char* kNoSettings =
     "ssh "
     "CONTROLLER unmunge`, `date`)";
 
-using Answers = std::map<std::string, Result<Json>>;
-
 class Examination {
  public:
   explicit Examination(const Order& order) : order_(order) {}
@@ -72,7 +71,6 @@ class Examination {
   int run() {
     config_ = look_at_config(order_.config, site_);
     policy_ = site_ ? site_->defaults : Policy{};
-    policy_.fabric = fabric_of(policy_, false);
     answers_ = ask_first();
     find_out_slurm();
     network_ = ask_about_network();
@@ -83,6 +81,11 @@ class Examination {
 
  private:
   [[nodiscard]] bool computes() const { return role_ == "compute"; }
+  [[nodiscard]] std::string module_folder() const {
+    return prolog::module_directory_of(policy_, order_.module_directories);
+  }
+  /// The module for jobs without GPUs.
+  [[nodiscard]] std::string plain_fabric() const { return fabric_of(policy_, false); }
 
   Answers ask_first() {
     const Plugstack plugstack = read_plugstack(plugstack_file({}));
@@ -101,9 +104,9 @@ class Examination {
     ask_slurm(kHelp, "sbatch", {"--help"}, true);
     if (site_) ask_about_site(questions, ask_slurm);
     const std::string user = policy_.probe_user;
-    const std::string folder = prolog::module_directory_of(policy_, order_.module_directories);
+    const std::string folder = module_folder();
     questions.ask(kAccount, kPatience, [=] { return ask_account(user); });
-    questions.ask(kModule, kPatience, [=, this] { return load_module_as(user, policy_.fabric, folder); });
+    questions.ask(kModule, kPatience, [=, this] { return load_module_as(user, plain_fabric(), folder); });
     questions.ask(kCredential, kPatience, [=, this] { return seal_and_open_as(user, policy_); });
     return questions.answers();
   }
@@ -179,6 +182,11 @@ class Examination {
     if (computes()) {
       questions.ask(kOwnName, kPatience, [=] { return look_up(own); });
       questions.ask(kInterfaces, kPatience, [=, this] { return ask_interfaces(policy_, node_, there); });
+      ask_about_gpus(questions, {.policy = policy_,
+                                 .node = node_,
+                                 .module_folder = module_folder(),
+                                 .sinfo = find_program("sinfo", slurm_folder_),
+                                 .patience = kPatience});
     }
     if (peer.empty()) return questions.answers();
     questions.ask(kPeerName, kPatience, [=] { return look_up(there); });
@@ -261,14 +269,23 @@ class Examination {
     const auto called = [&](const Json& uid) {
       return uid == account.uid && !account.missing ? account.name : "uid " + uid.dump();
     };
-    const std::string folder = prolog::module_directory_of(policy_, order_.module_directories);
-    const std::string file = folder + "/netcheck-fabric-" + policy_.fabric + ".so";
-    ModuleFacts module{.name = policy_.fabric, .file = look_at(file), .folder = look_at(folder)};
-    if (const auto& loaded = answers_.at(kModule); loaded)
-      module.as = called(*loaded);
-    else
-      module.load = loaded.error();
-    append(findings_, check_module(module));
+    const auto judge_module = [&](const std::string& name, const Result<Json>& loaded) {
+      const std::string folder = module_folder();
+      ModuleFacts module{.name = name,
+                         .file = look_at(folder + "/netcheck-fabric-" + name + ".so"),
+                         .folder = look_at(folder)};
+      if (loaded)
+        module.as = called(*loaded);
+      else
+        module.load = loaded.error();
+      append(findings_, check_module(module));
+    };
+    judge_module(plain_fabric(), answers_.at(kModule));
+    if (gives_gpus(network_)) {
+      if (const auto module = fabric_of(policy_, true); module != plain_fabric())
+        judge_module(module, gpu_module(network_));
+      append(findings_, check_libraries(network_, policy_));
+    }
     CredentialFacts credential{.kind = policy_.credential};
     if (const auto& sealed = answers_.at(kCredential); sealed) {
       credential.as = called(sealed->at("uid"));

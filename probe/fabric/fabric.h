@@ -18,7 +18,8 @@ namespace netcheck::fabric {
 
 /// What the fabric child is told when it opens. Chosen by the site's policy, never by the job's user.
 struct Options {
-  /// In lane order, as the module names them: "eth0", "mlx5_0:1", a GPU's PCI bus id "0000:1b:00.0".
+  /// In lane order, as the module names them: "eth0", "mlx5_0:1"; a GPU by its PCI bus id "0000:1b:00.0"
+  /// or by Slurm's number, "gpu:3".
   std::vector<std::string> devices;
   std::uint64_t max_bytes = 0;  ///< cap on one message buffer; 0 = the module's default
   /// The module's own, by its names for them. nccl: paths of libraries, NCCL_* (nccl/settings.h).
@@ -34,7 +35,7 @@ struct Join {
 
 struct Ready {
   std::string module, version;     ///< "ucx", "1.13.1"
-  std::vector<std::string> lanes;  ///< one per Options::devices
+  std::vector<std::string> lanes;  ///< one per Options::devices; of GPUs the PCI bus ids
   std::uint64_t max_bytes = 0;
   /// What must be alike on all nodes, or the first connection may hang: "key=value", each key once, at most
   /// kMaxTerms. nccl: "net=Socket" (its network plugin), "NCCL_IB_HCA=mlx5_0" (each setting in force).

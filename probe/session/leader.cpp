@@ -118,10 +118,17 @@ struct Leader::State {
     if (stage > Stage::opening) return;
     ready.insert_or_assign(node, std::move(said.ready));
     if (said.hardware) hardware.insert_or_assign(node, std::move(*said.hardware));
-    const auto& [known, known_ready] = *ready.begin();
-    if (auto unlike = difference(assignment, node, ready.at(node), known, known_ready))
-      return refuse(report.reached, *unlike, now);
+    if (auto unlike = unlike_another(node)) return refuse(report.reached, *unlike, now);
     if (stage == Stage::opening && complete(node)) begin_script(now);
+  }
+
+  /// Those before it are alike: one of them stands for all. The first node of the two is what the other
+  /// differs from.
+  [[nodiscard]] std::optional<std::string> unlike_another(std::uint32_t node) const {
+    const auto other = std::ranges::find_if(ready, [node](const auto& one) { return one.first != node; });
+    if (other == ready.end()) return std::nullopt;
+    const auto [known, later] = std::minmax(node, other->first);
+    return difference(assignment, later, ready.at(later), known, ready.at(known));
   }
 
   void hear(std::uint32_t node, const Broken& said, Time now) {

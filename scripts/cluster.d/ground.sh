@@ -94,10 +94,10 @@ close_descriptors() {
 
 # --- the settings of `up` -------------------------------------------------------------------------
 
-readonly -a kSettings=(nodes rails trunk rate prolog_flags extra_conf)
+readonly -a kSettings=(nodes rails gpus gpu_libraries trunk rate prolog_flags extra_conf)
 
 default_settings() {
-  nodes=4 rails=1 trunk=off rate=1gbit prolog_flags=Alloc,DeferBatch extra_conf=
+  nodes=4 rails=1 gpus=0 gpu_libraries= trunk=off rate=1gbit prolog_flags=Alloc,DeferBatch extra_conf=
 }
 
 save_settings() {

@@ -42,7 +42,8 @@ write_accounts() {
 }
 
 write_slurm() {
-  local last=n$nodes
+  local last=n$nodes each="CPUs=4 RealMemory=1000"
+  ((gpus == 0)) || each+=" Gres=gpu:$gpus"
   {
     echo "ClusterName=netcheck"
     echo "SlurmctldHost=ctl($(address_of ctl 0))"
@@ -77,15 +78,18 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=5,bf_interval=2
 PlugStackConfig=/etc/slurm/plugstack.conf
 END
     echo "PrologFlags=$prolog_flags"
+    ((gpus == 0)) || echo "GresTypes=gpu"
     [[ -z $extra_conf ]] || echo "$extra_conf"
-    ((nodes == 1)) || echo "NodeName=n[1-$((nodes - 1))] CPUs=4 RealMemory=1000 State=UNKNOWN"
-    echo "NodeName=$last NodeHostname=$(hostname_of "$last") NodeAddr=$last CPUs=4 RealMemory=1000 State=UNKNOWN"
+    ((nodes == 1)) || echo "NodeName=n[1-$((nodes - 1))] $each State=UNKNOWN"
+    echo "NodeName=$last NodeHostname=$(hostname_of "$last") NodeAddr=$last $each State=UNKNOWN"
     echo "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP"
     echo "PartitionName=other Nodes=ALL MaxTime=INFINITE State=UP"
   } >"$dir/etc/slurm/slurm.conf"
   # slurmd wants a plugin for control groups even where none is used. The one for version 1 asks nothing
   # of the machine then; the one for version 2 asks for systemd, and autodetection finds neither here.
   echo "CgroupPlugin=cgroup/v1" >"$dir/etc/slurm/cgroup.conf"
+  # Their numbers, which jobs are given, are the numbers at the ends of these names.
+  ((gpus == 0)) || echo "Name=gpu File=/run/node/gpu/nvidia[0-$((gpus - 1))]" >"$dir/etc/slurm/gres.conf"
   # What SPANK loads is each node's own, so that a node without the plugin can be had.
   echo "include /run/node/plugstack.conf" >"$dir/etc/slurm/plugstack.conf"
   cat >"$dir/etc/slurm/slurmdbd.conf" <<'END'
@@ -122,7 +126,23 @@ write_node() {
   hosts_of "$1" >"$own/hosts"
   hostname_of "$1" >"$own/hostname"
   : >>"$own/plugstack.conf"
+  [[ $1 == ctl ]] || write_gpus "$own/gpu"
   set_key "$1" right
+}
+
+# What of GPUs a node has, in FOLDER: a device for each, and the libraries, for root alone to write.
+write_gpus() {
+  local folder=$1 number library
+  ((gpus > 0)) || return 0
+  mkdir -p -- "$folder"
+  echo "gpus=$gpus" >"$folder/fake.ini"
+  if [[ -n $gpu_libraries ]]; then
+    for library in "$gpu_libraries"/lib*.so.[0-9]*; do cp -L -- "$library" "$folder/"; done
+  fi
+  chmod -R u+rwX,go+rX,go-w -- "$folder"
+  chown -R 0:0 -- "$folder"
+  # slurmd wants devices.
+  for ((number = 0; number < gpus; number++)); do ln -s /dev/null "$folder/nvidia$number"; done
 }
 
 # set_key NODE right|wrong : the key that its munged reads when it starts.

@@ -18,6 +18,7 @@ import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("NETCHECK_BUILD_DIR", TOP / "build/plain"))
+GPU_LIBRARIES = BUILD / "tests/fakes/gpu"  # stand-ins; none where the NCCL module is not built
 SCRIPT = TOP / "scripts/cluster"
 NODES = ["n1", "n2", "n3", "n4"]  # of the partition `four`, in which jobs run unless they say otherwise
 SPARE = "n5"  # in the partitions `main` and `other`, which have all nodes; its hostname is not its name in Slurm
@@ -179,9 +180,11 @@ class Cluster:
             env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 
-    def configure(self, text=CONFIG):
-        """The site's file, for the next job on: every prolog reads it anew."""
-        self.config_file.write_text(text)
+    def configure(self, text=CONFIG, fabric="ucx"):
+        """The site's file, for the next job on: every prolog reads it anew. An exclusive job has its nodes' GPUs, too: over
+        them only where a test says so."""
+        line = f'[fabric]\nfabric = "{fabric}"\n'
+        self.config_file.write_text(text.replace("[fabric]\n", line) if "[fabric]\n" in text else f"{text}\n{line}")
         os.chmod(self.config_file, 0o644)
 
     def prolog(self, name, text):
@@ -340,6 +343,7 @@ def running(stage):
     cluster = Cluster(pathlib.Path(os.environ.get("NETCHECK_CLUSTER_DIR", TOP / "build/cluster-test")))
     conf = [word for line in (f"Prolog={PROLOGS}/*", *PREEMPTION, KEPT) for word in ("--conf", line)]
     shape = ["--nodes", len(NODES) + 1, "--rails", 2, "--rate", "1gbit", "--trunk", TRUNK]
+    shape += ["--gpus", 2, *(["--gpu-libraries", GPU_LIBRARIES] if GPU_LIBRARIES.exists() else [])]
     cluster.script("up", *shape, "--install", stage, *conf, timeout=240)
     cluster.prolog("site", "#!/bin/sh\nexit 0\n")
     cluster.take_namespaces()

@@ -104,5 +104,9 @@ def test_every_setting_with_where_it_comes_from(cluster):
     for one in settings:
         assert re.search(rf"(?m)^\s*{one['key']} = .*{re.escape(one['source'])}", text), one
     given = {one["key"]: (one["value"], one["source"]) for one in settings if one["source"] != "built-in"}
-    assert given == {"min": (MIN, "/etc/netcheck/netcheck.toml:3"), "action": ("hold", "/etc/netcheck/netcheck.toml:5")}
+    # `fabric` is what every test's file says: Cluster.configure.
+    assert given == {
+        "min": (MIN, "/etc/netcheck/netcheck.toml:3"), "action": ("hold", "/etc/netcheck/netcheck.toml:5"),
+        "fabric": ("ucx", "/etc/netcheck/netcheck.toml:8"),
+    }  # fmt: skip
     assert {"max_actions_per_hour", "run_directory", "probe_user"} <= {one["key"] for one in settings}

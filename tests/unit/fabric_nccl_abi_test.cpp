@@ -120,6 +120,12 @@ static_assert(std::is_same_v<CuDevice, CUdevice> && std::is_same_v<CuAddress, CU
 
 #ifdef NETCHECK_TEST_NVML_HEADER
 SAME_CALL(NvmlCalls, init, nvmlInit_v2);
+SAME_CALL(NvmlCalls, device_count, nvmlDeviceGetCount_v2);
+SAME_CALL(NvmlCalls, device_by_index, nvmlDeviceGetHandleByIndex_v2);
+SAME_CALL(NvmlCalls, minor_number, nvmlDeviceGetMinorNumber);
+SAME_CALL(NvmlCalls, pci_info, nvmlDeviceGetPciInfo_v3);
+static_assert(sizeof(NvmlPciInfo) == sizeof(nvmlPciInfo_t));
+static_assert(offsetof(NvmlPciInfo, bus_id) == offsetof(nvmlPciInfo_t, busId));
 SAME_CALL(NvmlCalls, device_by_pci_bus_id, nvmlDeviceGetHandleByPciBusId_v2);
 SAME_CALL(NvmlCalls, mig_mode, nvmlDeviceGetMigMode);
 SAME_CALL(NvmlCalls, compute_processes, nvmlDeviceGetComputeRunningProcesses_v3);

@@ -71,11 +71,24 @@ TEST_F(FabricNccl, AGpuThatIsNotThereIsNamed) {
   EXPECT_THAT(refusal(other), HasSubstr("no GPU was given"));
 }
 
+TEST_F(FabricNccl, ANumberThatNoGpuHasIsNamed) {
+  Options other = options(0, "gpus=2\nminors=0,2");
+  other.devices = {"gpu:0", "gpu:1"};
+  EXPECT_THAT(refusal(other),
+              AllOf(HasSubstr("GPU 1: there is no /dev/nvidia1, but 0, 2"), HasSubstr("gres.conf")));
+  other.devices = {"gpu:2", kGpus[1]};
+  EXPECT_THAT(refusal(other), HasSubstr("it was given twice"));
+  other.devices = {"gpu:0"};
+  other.settings["watcher"] = folder_ + "/gone.so.1";
+  EXPECT_THAT(refusal(other),
+              HasSubstr("GPU 0: neither NVML nor /proc/driver/nvidia/gpus tells which one it is"));
+}
+
 TEST_F(FabricNccl, SettingsThatAreNotASitesAreRefused) {
   for (const auto& [name, words] :
        {std::pair("NCCL_COMM_ID", "netcheck sets it itself"),
         std::pair("NCCL_DEBUG_FILE", "netcheck sets it itself"), std::pair("LD_PRELOAD", "busy and NCCL_*"),
-        std::pair("NCCL_x y", "busy and NCCL_*")}) {
+        std::pair("NCCL_x y", "none of NCCL's variables")}) {
     Options other = options(0);
     other.settings[name] = "1";
     EXPECT_THAT(refusal(other), HasSubstr(words)) << name;

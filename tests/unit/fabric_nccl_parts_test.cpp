@@ -15,9 +15,12 @@
 
 #include "contract/wire.h"
 #include "fabric/nccl/card.h"
+#include "fabric/nccl/gpu_names.h"
 #include "fabric/nccl/kernels.h"
 #include "fabric/nccl/library.h"
+#include "fabric/nccl/terms.h"
 #include "fabric/nccl/transports.h"
+#include "own_tree.h"
 #include "ptx.h"
 
 namespace netcheck::fabric::nccl {
@@ -149,6 +152,75 @@ TEST(NcclCard, AnythingElseIsRefused) {
     ASSERT_FALSE(decoded) << card.dump();
     EXPECT_THAT(describe(decoded.error()), HasSubstr("node 3"));
   }
+}
+
+TEST(NcclGpuNames, AreReadAsSlurmAndNvmlWriteThem) {
+  EXPECT_EQ(number_of("gpu:0"), 0u);
+  EXPECT_EQ(number_of("gpu:15"), 15u);
+  for (const char* other :
+       {"gpu:", "gpu:x", "gpu:1x", "gpu:-1", "gpu: 1", "gpu:99999999999", "0000:1b:00.0", ""})
+    EXPECT_EQ(number_of(other), std::nullopt) << other;
+  EXPECT_EQ(short_bus_id("00000000:1B:00.0"), "0000:1b:00.0");
+  EXPECT_EQ(short_bus_id("00010000:C1:00.0"), "10000:c1:00.0");  // a domain that needs five
+  EXPECT_EQ(short_bus_id("0000:1b:00.0"), "0000:1b:00.0");
+  EXPECT_EQ(short_bus_id("000000001b"), "000000001b");
+}
+
+TEST(NcclGpuNames, AreFoundWithTheDriverWhereNvmlIsNot) {
+  EXPECT_EQ(minor_in("Model: \t\t NVIDIA H200\nIRQ:   \t\t 70\nDevice Minor: \t 12\n"), 12u);
+  EXPECT_EQ(minor_in("Model: \t\t NVIDIA H200\n"), std::nullopt);
+  EXPECT_EQ(minor_in("Device Minor: none"), std::nullopt);
+  std::string pattern = (std::filesystem::temp_directory_path() / "gpus-XXXXXX").string();
+  const std::filesystem::path folder = ::mkdtemp(pattern.data());
+  for (const auto& [bus, minor] : {std::pair("0000:1b:00.0", "1"), std::pair("0000:C1:00.0", "0")}) {
+    std::filesystem::create_directory(folder / bus);
+    std::ofstream(folder / bus / "information")
+        << "Model: \t\t NVIDIA H200\nDevice Minor: \t " << minor << "\n";
+  }
+  Settings settings;
+  settings.watcher = "/nowhere/libnvidia-ml.so.1";
+  EXPECT_THAT(bus_ids_of({"gpu:1", "gpu:0"}, settings, folder).value(),
+              testing::ElementsAre("0000:1b:00.0", "0000:c1:00.0"));
+  EXPECT_FALSE(bus_ids_of({"gpu:2"}, settings, folder));
+  std::filesystem::remove_all(folder);
+}
+
+// --- what must be alike on all nodes ---------------------------------------------------------------------
+
+TEST(NcclTerms, AreReadFromNcclsFileAsNcclReadsIt) {
+  // NCCL's setEnvFile: no space is taken off, the first of a name stays (setenv without overwriting).
+  EXPECT_THAT(settings_in("#NCCL_A=1\nNCCL_IB_HCA=mlx5_0,mlx5_1\n NCCL_B=1\nNCCL_C = 2\nNCCL_IB_HCA=mlx5_2\n"
+                          "NCCL_D\nPATH=/tmp\nNCCL_E=a=b #c\n\nNCCL_F="),
+              ElementsAre(testing::Pair("NCCL_C ", " 2"), testing::Pair("NCCL_E", "a=b #c"),
+                          testing::Pair("NCCL_F", ""), testing::Pair("NCCL_IB_HCA", "mlx5_0,mlx5_1")));
+  EXPECT_THAT(settings_in(""), IsEmpty());
+}
+
+TEST(NcclTerms, PluginIsLookedForUnderNcclsNames) {
+  EXPECT_THAT(plugin_names(""), ElementsAre("libnccl-net.so"));
+  EXPECT_THAT(plugin_names("none"), IsEmpty());
+  EXPECT_THAT(plugin_names("aws"), ElementsAre("aws", "libnccl-net-aws.so", "libnccl-net.so"));
+}
+
+TEST(NcclTerms, AreTheSitesThenTheFilesAndThePlugin) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "terms-XXXXXX").string();
+  const std::filesystem::path folder = ::mkdtemp(pattern.data());
+  const std::string file = folder / "nccl.conf", other = folder / "other.conf";
+  const std::string plugin = own(NETCHECK_TEST_GPU) + "/libnccl.so.2";  // any library
+  std::ofstream(file) << "NCCL_IB_HCA=mlx5_9\nNCCL_NET=IB\nNCCL_DEBUG=WARN\n";
+  std::ofstream(other) << "NCCL_NET=Socket\nNCCL_NET_PLUGIN=" << plugin << "\n";
+  EXPECT_THAT(terms_of({{"NCCL_IB_HCA", "mlx5_0"}, {"NCCL_NET_PLUGIN", "none"}}, file).value(),
+              ElementsAre("net=none", "NCCL_IB_HCA=mlx5_0", "NCCL_NET=IB", "NCCL_NET_PLUGIN=none"));
+  EXPECT_THAT(
+      terms_of({{"NCCL_CONF_FILE", other}}, file).value(),
+      ElementsAre("net=" + plugin, "NCCL_IB_HCA=mlx5_9", "NCCL_NET=Socket", "NCCL_NET_PLUGIN=" + plugin));
+  EXPECT_THAT(terms_of({{"NCCL_NET_PLUGIN", "none"}}, folder / "gone").value(),
+              ElementsAre("net=none", "NCCL_NET_PLUGIN=none"));
+  std::ofstream(file) << "NCCL_COMM_ID=10.0.0.1:4711\n";
+  const auto refused = terms_of({}, file);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(describe(refused.error()), testing::AllOf(HasSubstr(file), HasSubstr("NCCL_COMM_ID in it")));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(NcclVersion, IsReadAsNcclCountsIt) {

@@ -17,6 +17,28 @@ TEST_F(FabricNccl, NamesItselfAndItsGpus) {
   EXPECT_EQ(ready.version, "2.28.9");
   EXPECT_THAT(ready.lanes, ElementsAre(kGpus[0], kGpus[1]));
   EXPECT_EQ(ready.max_bytes, std::uint64_t{16} << 20);
+  // What the module itself sets; the machine's own plugin and settings are not known here.
+  EXPECT_THAT(ready.terms, testing::Contains("NCCL_ALGO=Ring"));
+  EXPECT_THAT(ready.terms, testing::Contains(testing::StartsWith("net=")));
+}
+
+TEST_F(FabricNccl, NamesGpusThatSlurmNumbered) {
+  // Slurm counts as /dev/nvidiaN does: here GPU f0 is /dev/nvidia5, and f1 is /dev/nvidia3.
+  nodes_ = std::make_unique<Nodes>(
+      std::vector{ChildCommand{own(NETCHECK_TEST_HOST), own(NETCHECK_TEST_NCCL), "nccl"}});
+  Options numbered = options(0, "gpus=3\nminors=5,3");
+  numbered.devices = {"gpu:3", "gpu:5"};
+  const auto event = nodes_->open(numbered)[0];
+  ASSERT_TRUE(is<Ready>(event)) << failure_of(event);
+  EXPECT_THAT(std::get<Ready>(*event).lanes, ElementsAre(kGpus[1], kGpus[0]));
+}
+
+TEST_F(FabricNccl, WhatAJobSeesOfItsGpusIsNothingToTheCheck) {
+  // Slurm has it in the prolog's environment, and the stand-in would hide all.
+  ::setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+  const auto events = open({""});
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_TRUE(is<Ready>(events[0])) << failure_of(events[0]);
 }
 
 TEST_F(FabricNccl, EveryOperationMovesTheRightBytesInEveryType) {
@@ -56,7 +78,9 @@ TEST_F(FabricNccl, SaysWhichWayTheBytesGo) {
   open({"", ""});
   for (const auto& event : nodes_->form(kTeam)) {
     ASSERT_TRUE(is<Joined>(event)) << failure_of(event);
-    EXPECT_THAT(std::get<Joined>(*event).transport, testing::StartsWith("Socket/"));
+    // One ring leaves the node from one GPU, another from the other: each has a way out and one inside.
+    EXPECT_THAT(std::get<Joined>(*event).transport,
+                testing::AllOf(testing::HasSubstr("Socket/"), testing::HasSubstr("P2P/fake")));
     EXPECT_GT(std::get<Joined>(*event).took, 0ns);
   }
 }

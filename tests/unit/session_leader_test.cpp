@@ -147,6 +147,17 @@ TEST_F(LeaderTest, NamesWhatTheFabricsOfTwoNodesDifferIn) {
       "n3 differs from n1: NCCL_IB_HCA is mlx5_1 instead of mlx5_0, NCCL_P2P_DISABLE is 1 instead of unset");
 }
 
+TEST_F(LeaderTest, NamesADifferenceWhicheverNodeOpensFirst) {
+  fabric::Ready usual = ready(), other = ready();
+  usual.terms = {"NCCL_IB_HCA=mlx5_0"};
+  other.terms = {"NCCL_IB_HCA=mlx5_1"};
+  // n3, which is not as the others, opens before the first node.
+  all_present();
+  say(2, Opened{.ready = other});
+  EXPECT_EQ(inconclusive(say(0, Opened{.ready = usual})).reason,
+            "n3 differs from n1: NCCL_IB_HCA is mlx5_1 instead of mlx5_0");
+}
+
 TEST_F(LeaderTest, TakesTheSameTermsInAnotherOrder) {
   all_present();
   fabric::Ready first = ready(), other = ready();

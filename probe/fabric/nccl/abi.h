@@ -132,8 +132,18 @@ struct NvmlProcess {
   unsigned gpu_instance = 0, compute_instance = 0;
 };
 
+struct NvmlPciInfo {
+  std::array<char, 16> short_bus{};
+  unsigned domain = 0, bus = 0, device = 0, id = 0, subsystem = 0;
+  std::array<char, 32> bus_id{};  ///< "00000000:1B:00.0"
+};
+
 struct NvmlCalls {
   NvmlResult (*init)();
+  NvmlResult (*device_count)(unsigned*);
+  NvmlResult (*device_by_index)(unsigned, NvmlDevice**);
+  NvmlResult (*minor_number)(NvmlDevice*, unsigned*);
+  NvmlResult (*pci_info)(NvmlDevice*, NvmlPciInfo*);
   NvmlResult (*device_by_pci_bus_id)(const char*, NvmlDevice**);
   NvmlResult (*mig_mode)(NvmlDevice*, unsigned* current, unsigned* pending);
   NvmlResult (*compute_processes)(NvmlDevice*, unsigned* count, NvmlProcess*);

@@ -64,6 +64,7 @@ class Gpu {
   Gpu& operator=(const Gpu&) = delete;
   ~Gpu() = default;
 
+  /// Its PCI bus id.
   [[nodiscard]] const std::string& device() const { return device_; }
   /// When it was opened.
   [[nodiscard]] std::uint64_t free_bytes() const { return free_bytes_; }

@@ -111,6 +111,10 @@ Result<NvmlCalls> load_nvml(const std::string& path) {
   NvmlCalls calls{};
   Binder binder(*library, name);
   binder.bind(calls.init, "nvmlInit_v2");
+  binder.bind(calls.device_count, "nvmlDeviceGetCount_v2");
+  binder.bind(calls.device_by_index, "nvmlDeviceGetHandleByIndex_v2");
+  binder.bind(calls.minor_number, "nvmlDeviceGetMinorNumber");
+  binder.bind(calls.pci_info, "nvmlDeviceGetPciInfo_v3");
   binder.bind(calls.device_by_pci_bus_id, "nvmlDeviceGetHandleByPciBusId_v2");
   binder.bind(calls.mig_mode, "nvmlDeviceGetMigMode");
   binder.bind(calls.compute_processes, "nvmlDeviceGetComputeRunningProcesses_v3");

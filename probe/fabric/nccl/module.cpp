@@ -58,7 +58,6 @@ Result<void> NcclModule::begin_open(const Options& options) {
   if (!timer_) timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!timer_) return fail("open", "nccl", std::strerror(errno));
   settings_ = std::move(*settings);
-  devices_ = options.devices;
   // Before any other thread is there: the environment is not for two at once.
   log_.start();
   for (const auto& [name, value] : settings_.environment)
@@ -76,7 +75,11 @@ bool NcclModule::settle_open() {
     return true;
   }
   opened_ = std::move(*opened);
-  events_.emplace_back(Ready{"nccl", opened_->nccl->version(), devices_, opened_->max_bytes, {}});
+  std::vector<std::string> lanes;
+  for (const auto& gpu : opened_->gpus)
+    lanes.push_back(gpu->device());
+  events_.emplace_back(
+      Ready{"nccl", opened_->nccl->version(), std::move(lanes), opened_->max_bytes, opened_->terms});
   return true;
 }
 

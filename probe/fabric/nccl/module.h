@@ -79,7 +79,6 @@ class NcclModule : public Module {
   system::Descriptor timer_;
   Log log_;
   Settings settings_;
-  std::vector<std::string> devices_;
   std::future<Result<Opened>> opening_;
   std::optional<Opened> opened_;
   std::string spoilt_;  // why nothing more can be done here; empty while it can

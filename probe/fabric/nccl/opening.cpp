@@ -9,7 +9,9 @@
 #include <cstdlib>
 #include <future>
 
+#include "fabric/nccl/gpu_names.h"
 #include "fabric/nccl/health.h"
+#include "fabric/nccl/terms.h"
 
 namespace netcheck::fabric::nccl {
 
@@ -42,6 +44,14 @@ Result<std::vector<std::unique_ptr<Gpu>>> open_gpus(const CuCalls& calls,
   return gpus;
 }
 
+/// Their PCI bus ids, if each is fit to be measured.
+Result<std::vector<std::string>> fit_gpus(const std::vector<std::string>& devices, const Settings& settings) {
+  auto ids = bus_ids_of(devices, settings);
+  if (!ids) return ids;
+  if (auto fit = check_health(*ids, settings); !fit) return tl::unexpected(fit.error());
+  return ids;
+}
+
 }  // namespace
 
 Result<Opened> open_all(const Options& options, const Settings& settings) {
@@ -50,13 +60,18 @@ Result<Opened> open_all(const Options& options, const Settings& settings) {
   if (!driver) return tl::unexpected(driver.error());
   opened.driver = std::make_unique<CuCalls>(*driver);
   // Before this process is on the GPUs itself.
-  auto health = std::async(std::launch::async, [&] { return check_health(options.devices, settings); });
+  auto fit = std::async(std::launch::async, [&] { return fit_gpus(options.devices, settings); });
   auto nccl = Nccl::open(settings.library);
-  if (auto healthy = health.get(); !healthy) return tl::unexpected(healthy.error());
+  const auto devices = fit.get();
+  if (!devices) return tl::unexpected(devices.error());
   if (!nccl) return tl::unexpected(nccl.error());
   opened.nccl = std::make_unique<Nccl>(std::move(*nccl));
-  auto gpus = open_gpus(*opened.driver, options.devices);
+  auto agreed = std::async(std::launch::async, [&settings] { return terms_of(settings.environment); });
+  auto gpus = open_gpus(*opened.driver, *devices);
+  auto terms = agreed.get();
   if (!gpus) return tl::unexpected(gpus.error());
+  if (!terms) return tl::unexpected(terms.error());
+  opened.terms = std::move(*terms);
   opened.gpus = std::move(*gpus);
   opened.max_bytes = options.max_bytes == 0 ? kDefaultMaxBytes : options.max_bytes;
   for (const auto& gpu : opened.gpus) {

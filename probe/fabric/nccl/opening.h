@@ -19,6 +19,7 @@ struct Opened {
   std::unique_ptr<Nccl> nccl;
   std::vector<std::unique_ptr<Gpu>> gpus;  // by lane
   std::uint64_t max_bytes = 0;
+  std::vector<std::string> terms;  // fabric::Ready's
 };
 
 /// Called in a thread of its own. `environment` must be set by then.

@@ -79,6 +79,18 @@ void log(int device, const std::string& line) {
   std::fflush(file);
 }
 
+/// " [0]eth0:10.1.0.7<0> [1]eth1:10.1.1.7<0>"
+std::string cards() {
+  std::string list;
+  int number = 0;
+  for (const auto& nic : netcheck::fakes::nics()) {
+    char address[INET_ADDRSTRLEN] = "";
+    ::inet_ntop(AF_INET, &nic.address, address, sizeof address);
+    list += " [" + std::to_string(number++) + "]" + nic.name + ":" + address + "<0>";
+  }
+  return list;
+}
+
 void init(const Init& init) {
   if (fault("init") == "hang")
     while (true)
@@ -86,15 +98,10 @@ void init(const Init& init) {
   NcclComm& comm = *init.comm;
   try {
     if (fault("init") == "error") throw netcheck::fakes::Lost{"Call to connect returned No route to host"};
-    comm.wire = std::make_unique<Wire>(init.root, comm.ranks, comm.rank);
-    log(comm.device, "NET/Socket : Using [0]" + netcheck::fakes::interface_name() + ":10.0.0.1<0>");
-    for (int peer = 0; peer < comm.ranks; ++peer) {
-      if (peer == comm.rank) continue;
-      char line[128];
-      std::snprintf(line, sizeof line, "Channel 00/0 : %d[%d] -> %d[0] [send] via NET/Socket/0", comm.rank,
-                    comm.device, peer);
-      log(comm.device, line);
-    }
+    comm.wire = std::make_unique<Wire>(init.root, comm.ranks, comm.rank, comm.device);
+    log(comm.device, "NET/Socket : Using" + cards());
+    for (const std::string& way : comm.wire->ways())
+      log(comm.device, way);
     *init.place = init.comm;
     comm.state = NcclResult::success;
   } catch (const netcheck::fakes::Lost& lost) {
