@@ -8,12 +8,15 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "fabric/greeting.h"
+
 namespace netcheck::fabric {
 
 namespace {
 
 constexpr std::size_t kMostWaiting = 64;
-constexpr int kLookAgainMs = 5;  // whether somebody who waits has been admitted
+constexpr int kMostStrangers = 1'024;  // in a row: a backlog's worth, then others have their turn
+constexpr int kLookAgainMs = 5;        // whether somebody who waits has been admitted
 
 /// Of a connection's far end.
 struct Peer {
@@ -53,10 +56,29 @@ int accept_with_patience(Door& door, int listener, sockaddr* address, socklen_t*
   }
 }
 
+/// Where connections begin with a key. Those that do not are closed, and the next one is taken at once: UCX
+/// does not ask again before somebody else knocks.
+int accept_with_key(int listener, sockaddr* address, socklen_t* size, int flags) {
+  const socklen_t room = size == nullptr ? 0 : *size;
+  for (int strangers = 0; strangers < kMostStrangers; ++strangers) {
+    if (size != nullptr) *size = room;
+    const auto taken = static_cast<int>(::syscall(SYS_accept4, listener, address, size, flags));
+    if (taken < 0) return taken;
+    const auto heard = Greeting::of_process().hear(taken);
+    if (heard == Greeting::Heard::key) return taken;
+    // One of the check that was stopped after it had connected says nothing for long, too.
+    if (heard == Greeting::Heard::silence) Door::of_process().note_stranger();
+    ::close(taken);
+  }
+  errno = EAGAIN;
+  return -1;
+}
+
 /// The kernel's accept4, then the door. A stranger is closed, and the caller told that nobody is there: UCX
 /// asks again when the next one knocks.
 int accept_at_door(int listener, sockaddr* address, socklen_t* size, int flags) noexcept {
   try {
+    if (Greeting::of_process().wanted()) return accept_with_key(listener, address, size, flags);
     Door& door = Door::of_process();
     if (door.patience() > Ns::zero()) return accept_with_patience(door, listener, address, size, flags);
   } catch (...) {
@@ -155,6 +177,11 @@ bool Door::has_waiting(int listener) {
   const std::lock_guard lock(mutex_);
   return std::any_of(waiting_.begin(), waiting_.end(),
                      [listener](const Waiting& one) { return one.listener == listener; });
+}
+
+void Door::note_stranger() {
+  const std::lock_guard lock(mutex_);
+  has_turned_away_ = true;
 }
 
 bool Door::has_turned_away() {

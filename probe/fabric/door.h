@@ -4,8 +4,10 @@
 //
 // The program's own accept() and accept4() take the place of the C library's, for libraries too, and close
 // what comes from anywhere else before a byte of it is read. (A socket filter would do it in the kernel, but
-// some kernels refuse one to processes without privileges.) What this does not keep out: processes on the
-// check's own nodes, which an exclusive job has to itself; and RDMA, whose peers are told by queue pairs.
+// some kernels refuse one to processes without privileges.) What this does not keep out are processes on the
+// check's own nodes: where a library's connections have no credentials of its own, they begin with a key
+// instead, and where they come from is nobody's concern (greeting.h). RDMA has no door; its peers are told by
+// queue pairs.
 #pragma once
 
 #include <sys/socket.h>
@@ -38,6 +40,7 @@ class Door {
   // For accept() alone:
   [[nodiscard]] Ns patience();
   [[nodiscard]] bool knows(const sockaddr* address);
+  void note_stranger();
   /// A stranger's connection to that listener, which is the door's from now on.
   void keep_waiting(int listener, int connection);
   /// One of a listener's that has been admitted meanwhile; −1: none. Closes those whose time is over.

@@ -12,6 +12,7 @@
 #include "fabric/child.h"
 #include "fabric/codec.h"
 #include "fabric/door.h"
+#include "fabric/greeting.h"
 #include "fabric/loading.h"
 #include "fabric/pulse.h"
 #include "system/frames.h"
@@ -114,9 +115,16 @@ class Host {
 
   void perform(Open& open) {
     if (!module_) {
-      const Hosting hosting{&sink_, &pulse_,
+      const Hosting hosting{&sink_,
+                            &pulse_,
                             [](const std::vector<Address>& from) { Door::of_process().admit(from); },
-                            [](Ns patience) { Door::of_process().be_patient(patience); }};
+                            [](Ns patience) { Door::of_process().be_patient(patience); },
+                            [] {
+                              const Key own = fresh_key();
+                              Greeting::of_process().begin(own);
+                              return own;
+                            },
+                            [](const std::vector<Key>& keys) { Greeting::of_process().admit(keys); }};
       auto loaded = load_module(name_, directory_, hosting);
       if (!loaded) return refuse(0, describe(loaded.error()));
       module_ = std::move(*loaded);

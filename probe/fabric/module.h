@@ -33,10 +33,14 @@ struct Hosting {
   std::function<void(const std::vector<Address>&)> admit;
   /// From now on a stranger waits so long at the door to be admitted.
   std::function<void(Ns)> be_patient;
+  /// Instead of where they come from, connections are known by the key that they begin with (greeting.h):
+  /// this process's own is returned, and the others' are admitted. Before any library listens.
+  std::function<Key()> begin_with_key;
+  std::function<void(const std::vector<Key>&)> admit_keys;
 };
 
 /// Bumped whenever fabric.h, module.h or batch.h change: a module of another build is refused by name.
-inline constexpr int kModuleAbi = 6;
+inline constexpr int kModuleAbi = 7;
 
 extern "C" {
 /// The one symbol with default visibility. Returns nullptr and fills `why` on failure. Never throws.

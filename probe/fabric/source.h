@@ -1,5 +1,5 @@
-// Where a node's packets come from: what the door (door.h) asks of who knocks. In the fabric child and its
-// modules.
+// What is asked of who connects: where the packets come from (door.h), or a key (greeting.h). In the fabric
+// child and its modules.
 #pragma once
 
 #include <sys/socket.h>
@@ -13,6 +13,9 @@ namespace netcheck::fabric {
 
 /// As in IPv6, IPv4 mapped into it (RFC 4291, 2.5.5.2). Network order.
 using Address = std::array<std::uint8_t, 16>;
+
+/// What a process of the check says first wherever it connects. A secret of the check.
+using Key = std::array<std::uint8_t, 32>;
 
 /// nullopt: neither IPv4 nor IPv6.
 [[nodiscard]] std::optional<Address> address_of(const sockaddr* address);

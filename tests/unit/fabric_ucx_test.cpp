@@ -266,7 +266,7 @@ TEST_F(FabricUcx, ACardOfAnotherVersionIsRefusedByName) {
   expect_all<Ready>(nodes.open({{"lo"}, 0}));
   const Json card{{"version", "1.9.0"},
                   {"addresses", Json::array({bytes_to_json(Bytes(8))})},
-                  {"sources", Json::array()}};
+                  {"key", Json::binary(std::vector<std::uint8_t>(32))}};
   nodes.fabric(0).invite(team_of(2), 0);
   const auto invited = nodes.gather({0}, std::chrono::seconds(5))[0];
   nodes.fabric(0).join({team_of(2), {std::get<Invited>(*invited).card, to_cbor(card)}, 0});

@@ -13,8 +13,6 @@ constexpr std::size_t kMaxLanes = 256;  // as in the frames that carry cards
 constexpr std::size_t kMaxAddress =
     std::size_t{16} * 1024;  // a worker with RDMA transports has some hundred bytes
 constexpr std::size_t kMaxVersion = 32;
-/// Of one node, all interfaces: a hypervisor has some dozens, and a card must stay small.
-constexpr std::size_t kMaxSources = 64;
 
 std::string minor_of(const std::string& version) {
   return version.substr(0, version.find('.', version.find('.') + 1));
@@ -26,11 +24,9 @@ Bytes encode(const Card& card) {
   Json addresses = Json::array();
   for (const auto& address : card.addresses)
     addresses.push_back(bytes_to_json(address));
-  Json sources = Json::array();
-  for (const auto& source : card.sources)
-    if (sources.size() < kMaxSources) sources.push_back(Json::binary({source.begin(), source.end()}));
-  return to_cbor(
-      {{"version", card.version}, {"addresses", std::move(addresses)}, {"sources", std::move(sources)}});
+  return to_cbor({{"version", card.version},
+                  {"addresses", std::move(addresses)},
+                  {"key", Json::binary({card.key.begin(), card.key.end()})}});
 }
 
 Result<Card> decode_card(const Bytes& frame, const std::string& from) {
@@ -44,13 +40,10 @@ Result<Card> decode_card(const Bytes& frame, const std::string& from) {
       const auto* first = reinterpret_cast<const std::byte*>(raw.data());
       card.addresses.emplace_back(first, first + raw.size());
     }
-    for (const auto& entry : fields.array("sources", kMaxSources)) {
-      Address source{};
-      if (!entry.is_binary() || entry.get_binary().size() != source.size())
-        throw Malformed{"card: a source is no address"};
-      std::copy_n(entry.get_binary().begin(), source.size(), source.begin());
-      card.sources.push_back(source);
-    }
+    const Json& key = fields.has("key") ? value.at("key") : value;
+    if (!key.is_binary() || key.get_binary().size() != card.key.size())
+      throw Malformed{"card: the key is no key"};
+    std::copy_n(key.get_binary().begin(), card.key.size(), card.key.begin());
     return card;
   });
 }

@@ -1,5 +1,6 @@
 // What a node publishes so that others can reach its lanes: UCX worker addresses and the version that made
-// them. Pure. Used by the module.
+// them; and the key by which they know its connections, a secret, so a card travels sealed. Pure. Used by the
+// module.
 #pragma once
 
 #include <string>
@@ -14,7 +15,7 @@ namespace netcheck::fabric::ucx {
 struct Card {
   std::string version;           ///< of UCX, "1.13.1"
   std::vector<Bytes> addresses;  ///< by lane; empty: the lane is down
-  std::vector<Address> sources;  ///< that its packets may come from
+  Key key{};                     ///< that its connections begin with
 };
 
 [[nodiscard]] Bytes encode(const Card& card);

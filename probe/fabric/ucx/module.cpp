@@ -45,16 +45,6 @@ std::vector<std::uint32_t> nodes_of(const Team& team) {
   return nodes;
 }
 
-/// Where the packets of a team's other ranks come from; this node's own only where it has two.
-std::vector<Address> sources_of(const Join& join, const std::map<std::uint32_t, Card>& cards) {
-  const auto here = std::ranges::count(join.team.ranks, join.self, &Rank::node);
-  std::vector<Address> sources;
-  for (const auto& [node, card] : cards)
-    if (node != join.self || here > 1)
-      sources.insert(sources.end(), card.sources.begin(), card.sources.end());
-  return sources;
-}
-
 }  // namespace
 
 // --- opening and teams ------------------------------------------------------------------------------------
@@ -70,6 +60,7 @@ void UcxModule::open(Options options) {
 Result<void> UcxModule::open_lanes(const Options& options) {
   if (!lanes_.empty()) return fail("open", "ucx", "it is open already");
   if (options.devices.empty()) return fail("open", "ucx", "no network device was given");
+  if (begin_with_key_) key_ = begin_with_key_();
   max_bytes_ = options.max_bytes == 0 ? kDefaultMaxBytes : options.max_bytes;
   events_ready_ = ::epoll_create1(EPOLL_CLOEXEC);
   if (events_ready_ < 0) return fail("open", "ucx", std::strerror(errno));
@@ -93,7 +84,7 @@ void UcxModule::invite(Team team, std::uint32_t self) {
                               fmt::format("team {}", team.id),
                               fmt::format("this node has no lane {}", rank.lane),
                               {}});
-  Card card{version_, {}, own_addresses()};
+  Card card{version_, {}, key_};
   for (const auto& lane : lanes_)
     card.addresses.push_back(lane->address());
   events_.emplace_back(Invited{team.id, encode(card)});
@@ -127,7 +118,10 @@ Result<UcxModule::Member> UcxModule::admit(Join join) {
                   "install one version of UCX on all nodes");
     cards[nodes[i]] = std::move(*card);
   }
-  admit_(sources_of(join, cards));
+  std::vector<Key> keys;
+  for (const auto& [node, card] : cards)
+    keys.push_back(card.key);
+  if (admit_keys_) admit_keys_(keys);
   Member member{std::move(join.team), join.self, {}};
   for (const auto& rank : member.team.ranks) {
     const auto& addresses = cards[rank.node].addresses;

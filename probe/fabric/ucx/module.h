@@ -18,7 +18,11 @@ namespace netcheck::fabric::ucx {
 class UcxModule : public Module {
  public:
   UcxModule(const Hosting& hosting, std::string version)
-      : sink_(hosting.sink), pulse_(hosting.pulse), admit_(hosting.admit), version_(std::move(version)) {}
+      : sink_(hosting.sink),
+        pulse_(hosting.pulse),
+        begin_with_key_(hosting.begin_with_key),
+        admit_keys_(hosting.admit_keys),
+        version_(std::move(version)) {}
   void open(Options options) override;
   void invite(Team team, std::uint32_t self) override;
   void join(Join join) override;
@@ -60,7 +64,9 @@ class UcxModule : public Module {
 
   Sink* sink_;
   Pulse* pulse_;
-  std::function<void(const std::vector<Address>&)> admit_;
+  std::function<Key()> begin_with_key_;
+  std::function<void(const std::vector<Key>&)> admit_keys_;
+  Key key_{};
   std::string version_;
   std::uint64_t max_bytes_ = 0;
   int events_ready_ = -1;  // epoll over the lanes
