@@ -188,7 +188,8 @@ Gate read_gate(const Plan& plan, const History& history) {
       if (form == nullptr && phase == Phase::gate) take_again(plan, teams, done, joined, gate);
       continue;
     }
-    gate.spent += done.took;
+    // A communicator's forming takes longer than all that is measured on it, and is no measuring.
+    if (form == nullptr || plan.teaming == Teaming::per_lane) gate.spent += done.took;
     if (broken(done) != nullptr)
       gate.state = GateState::broken;
     else if (form != nullptr)

@@ -33,7 +33,7 @@ struct Gate {
   std::optional<GateSize> second;              ///< second partition at the size found
   std::optional<Ns> connected;                 ///< time of one operation of the connect batch just done
   std::map<int, Again> again;                  ///< by partition
-  Ns spent{};                                  ///< all steps of connect and gate before the rounds
+  Ns spent{};                                  ///< steps of connect and gate before the rounds
   Ns spent_again{};                            ///< its batches after them
   [[nodiscard]] const GateSize* best() const;  ///< of `sizes`: nullptr when none
   /// A partition's figure before the rounds. nullptr: none.

@@ -62,6 +62,18 @@ TEST_F(FabricNccl, EveryOperationMovesTheRightBytesInEveryType) {
     }
 }
 
+// What is slow within a node is found so: every rank sends and receives, and no byte leaves a node.
+TEST_F(FabricNccl, MovesBytesWithinEachNode) {
+  form();
+  Batch one = batch(Op::transfer, 1 << 20, 9);
+  one.edges = {{0, 1}, {1, 0}, {2, 3}, {3, 2}};
+  const auto all = samples(nodes_->run(kTeam, one));
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(all[rank].done.size(), 3u) << rank;
+    EXPECT_EQ(all[rank].wrong, 0u) << rank;
+  }
+}
+
 TEST_F(FabricNccl, CountsWhatOperationsBring) {
   form();
   // 4 operations with the warm-up. all_reduce: 2 · 3/4 of S each; a transfer: S each, to who has an edge in.

@@ -136,6 +136,17 @@ INSTANTIATE_TEST_SUITE_P(Sizes, OverLanes,
                            return std::to_string(size.param.nodes) + "x" + std::to_string(size.param.lanes);
                          });
 
+// NCCL's init may take longer than the slice of 1.5 s: that is no time of the gate's.
+TEST(OverLanesGate, GrowsHoweverLongItsTeamTookToForm) {
+  Network network;
+  network.forming = std::chrono::milliseconds(2'500);
+  const Plan plan = asking(4, 2, 0.8);
+  const auto played = play(plan, network);
+  EXPECT_EQ(name(decide(plan, played.history)), "pass");
+  EXPECT_GT(figures_of(plan, played.history)->bytes, 1u << 20);
+  EXPECT_FALSE(played.late);
+}
+
 TEST(OverLanesRounds, GoOverTheLanesThatAllNodesHave) {
   Plan plan = asking(3, 2, 0.8);
   plan.nodes[1].lanes.push_back("eth2");

@@ -26,6 +26,7 @@ struct Network {
   double rate = 1e9;  ///< bits/s of every healthy end
   double noise = 0;   ///< standard deviation of each figure, relative
   Ns latency = std::chrono::microseconds(50);
+  Ns forming = std::chrono::milliseconds(30);  ///< of teams
   Ns overhead = std::chrono::milliseconds(5);  ///< of a step
   std::map<End, double> transmit, receive;     ///< parts of the rate
   std::map<Way, double> links;
@@ -131,7 +132,7 @@ class Player {
       for (const Rank& rank : team.ranks)
         outcome(done, rank.node);
     }
-    done.took += std::chrono::milliseconds(30);
+    done.took += network_.forming;
   }
 
   void measure(const Measure& measure, Done& done) {
