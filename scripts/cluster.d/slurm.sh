@@ -132,17 +132,26 @@ write_node() {
 
 # What of GPUs a node has, in FOLDER: a device for each, and the libraries, for root alone to write.
 write_gpus() {
-  local folder=$1 number library
+  local folder=$1 number
   ((gpus > 0)) || return 0
   mkdir -p -- "$folder"
   echo "gpus=$gpus" >"$folder/fake.ini"
-  if [[ -n $gpu_libraries ]]; then
-    for library in "$gpu_libraries"/lib*.so.[0-9]*; do cp -L -- "$library" "$folder/"; done
-  fi
-  chmod -R u+rwX,go+rX,go-w -- "$folder"
+  chmod 0755 -- "$folder"
+  chmod 0644 -- "$folder/fake.ini"
   chown -R 0:0 -- "$folder"
+  copy_gpu_libraries "$folder"
   # slurmd wants devices.
   for ((number = 0; number < gpus; number++)); do ln -s /dev/null "$folder/nvidia$number"; done
+}
+
+# By renaming: what runs has the old ones mapped.
+copy_gpu_libraries() {
+  local folder=$1 library
+  ((gpus > 0)) && [[ -n $gpu_libraries ]] || return 0
+  for library in "$gpu_libraries"/lib*.so.[0-9]*; do
+    install -o 0 -g 0 -m 0644 -- "$library" "$folder/.new"
+    mv -- "$folder/.new" "$folder/${library##*/}"
+  done
 }
 
 # set_key NODE right|wrong : the key that its munged reads when it starts.
