@@ -78,6 +78,23 @@ void ports_slow(const Machine& machine, const Limits& limits, Findings& findings
   }
 }
 
+/// None of the node's ports runs at its rating: cables or switches are made for less, which may be meant so.
+void ports_below_rating(const Machine& machine, const Limits& limits, Findings& findings) {
+  std::map<std::pair<double, double>, std::vector<std::string>> by_rates;  // (held to, rated)
+  for (const RailLimit& rail : limits.rails) {
+    const NetworkPort& port = machine.ports[rail.port];
+    if (port.state != PortState::down && rail.rated && port.rated && *rail.rated < *port.rated)
+      by_rates[{rail.rated->bits_per_second, port.rated->bits_per_second}].push_back(port.name);
+  }
+  for (const auto& [rates, names] : by_rates)
+    findings.push_back(
+        {Severity::note, "port-below-rating", names.front(),
+         fmt::format("{} {} held to {}, as their like run; the cards could {}", some_of(names),
+                     names.size() == 1 ? "is" : "are", in_words(Rate{rates.first}),
+                     in_words(Rate{rates.second})),
+         "nothing, where cables and switches are made for that; else see their speed setting"});
+}
+
 /// GPUs and fabric ports at or below each device.
 std::vector<std::set<std::string>> what_is_behind(const Machine& machine) {
   std::vector<std::set<std::string>> behind(machine.pci.size());
@@ -310,6 +327,7 @@ std::vector<Finding> findings_of(const Machine& machine, const Limits& limits) {
   Findings findings;
   ports_down(machine, limits, findings);
   ports_slow(machine, limits, findings);
+  ports_below_rating(machine, limits, findings);
   pcie_links(machine, findings);
   gpus_far(machine, limits, findings);
   gpus_without_driver(machine, findings);

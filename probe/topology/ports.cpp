@@ -167,12 +167,43 @@ NetworkPort rdma_port(const Machine& machine, const std::string& device, const s
   return port;
 }
 
+// A function of SR-IOV says what its card could, not what was given to it.
+void set_rated(NetworkPort& port) {
+  if (port.pci && !port.virtual_function && port.link_layer == "Ethernet")
+    port.rated = fastest_supported(port.interface);
+}
+
+// All of a bond's members carry, but in mode active-backup one at a time. As its present rate, it is known
+// where that of each member is.
+void set_bond_rated(NetworkPort& bond, const std::vector<NetworkPort>& interfaces,
+                    const std::string& fsroot) {
+  const std::string mode =
+      first_line(fmt::format("{}/sys/class/net/{}/bonding/mode", fsroot, bond.interface)).value_or("");
+  if (mode.empty()) return;
+  Rate all, fastest;
+  for (const std::string& member : bond.members) {
+    const auto found = std::ranges::find(interfaces, member, &NetworkPort::interface);
+    if (found == interfaces.end() || !found->rated) return;
+    all.bits_per_second += found->rated->bits_per_second;
+    fastest = std::max(fastest, *found->rated);
+  }
+  bond.rated = mode.rfind("active-backup", 0) == 0 ? fastest : all;
+}
+
 // The interfaces of this process's own network namespace; of a sysfs that shows another namespace's, those
 // that are not ours are left out: the same name may be another link's.
 bool is_ours(const std::string& name, const std::vector<Interface>& own, const std::string& fsroot) {
   const auto index = number_in<std::uint32_t>(fsroot + "/sys/class/net/" + name + "/ifindex");
   return std::ranges::any_of(
       own, [&](const Interface& interface) { return interface.name == name && interface.index == index; });
+}
+
+// The near end of a function of SR-IOV in a card that switches between its functions (devlink's switchdev):
+// "pf0vf3", "c1pf0sf88". No port of the node's own.
+bool is_representor(const std::string& folder) {
+  const std::string name = first_line(folder + "/phys_port_name").value_or("");
+  const std::size_t at = name.find("pf");
+  return at != std::string::npos && name.find_first_of("vs", at + 2) != std::string::npos;
 }
 
 // An RDMA port and its interface are one port: same function, same number.
@@ -183,6 +214,7 @@ void join(NetworkPort& port, std::vector<NetworkPort>& interfaces) {
   if (found == interfaces.end()) return;
   port.interface = found->interface;
   port.mtu = found->mtu;
+  port.rated = found->rated;
   port.master = found->master;
   if (found->master.empty())
     interfaces.erase(found);  // a bond's member stays: the bond's bytes go through it
@@ -199,6 +231,7 @@ void stand_for_bond(NetworkPort& port, std::vector<NetworkPort>& interfaces) {
   port.mtu = bond->mtu;
   port.members = bond->members;
   if (bond->rate) port.rate = bond->rate;
+  port.rated = bond->rated;
   port.master.clear();
   interfaces.erase(bond);
 }
@@ -212,8 +245,12 @@ void add_ports(Machine& machine, const std::string& fsroot, bool live) {
     if (!is_there(fmt::format("{}/sys/class/net/{}/ifindex", fsroot, name)))
       continue;  // "bonding_masters" is a file
     if (live && !is_ours(name, own, fsroot)) continue;
+    if (is_representor(fmt::format("{}/sys/class/net/{}", fsroot, name))) continue;
     interfaces.push_back(interface_port(machine, name, fsroot));
+    if (live) set_rated(interfaces.back());
   }
+  for (NetworkPort& port : interfaces)
+    if (!port.members.empty()) set_bond_rated(port, interfaces, fsroot);
   std::vector<NetworkPort> ports;
   const std::string infiniband = fsroot + "/sys/class/infiniband";
   for (const std::string& device : sorted_names(infiniband)) {

@@ -70,6 +70,32 @@ TEST(Findings, NameARailThatIsSlow) {
   EXPECT_THAT(codes(hgx), IsEmpty());
 }
 
+// Nothing to compare it with: what the card supports is enough.
+TEST(Findings, NameAnOnlyPortThatIsSlowerThanItIsRated) {
+  Machine cpu = fixture::machine("cpu-hdr");
+  port(cpu, "mlx5_0").rate = Rate{100e9};
+  EXPECT_THAT(codes(cpu), IsEmpty());  // nothing tells what it could
+  port(cpu, "mlx5_0").rated = Rate{200e9};
+  EXPECT_EQ(only(cpu, "port-slow").what, "mlx5_0 runs at 100 Gb/s of 200 Gb/s");
+  port(cpu, "mlx5_0").rate = Rate{200e9};
+  EXPECT_THAT(codes(cpu), IsEmpty());
+}
+
+// Cards of 400 Gb/s on switches of 200: nothing has failed, but an odd one is still found.
+TEST(Findings, OnlyNoteThatNoPortRunsAtItsRating) {
+  Machine hgx = fixture::machine("hgx");
+  for (NetworkPort& one : hgx.ports)
+    if (one.why_not.empty()) one.rate = Rate{200e9}, one.rated = Rate{400e9};
+  EXPECT_EQ(only(hgx, "port-below-rating").what,
+            "mlx5_0, mlx5_1 and 6 more are held to 200 Gb/s, as their like run; the cards could 400 Gb/s");
+  EXPECT_THAT(codes(hgx), ElementsAre("note port-below-rating"));
+  port(hgx, "mlx5_6").rate = Rate{100e9};
+  EXPECT_EQ(only(hgx, "port-slow").what, "mlx5_6 runs at 100 Gb/s of 200 Gb/s");
+  port(hgx, "mlx5_2").rate = Rate{400e9};  // one can: the others are slow
+  EXPECT_THAT(codes(hgx), testing::SizeIs(7));
+  EXPECT_THAT(codes(hgx), testing::Each("fault port-slow"));
+}
+
 TEST(Findings, NameACardThatHasTrainedNarrow) {
   Machine hgx = fixture::machine("hgx");
   fixture::train(hgx, "0000:3c:00.0", fixture::kGen5x8);
