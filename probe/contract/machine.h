@@ -45,6 +45,9 @@ struct PciDevice {
   std::optional<std::uint32_t> parent;  ///< index into Machine::pci, always a smaller one; none: host bridges
   std::optional<std::int32_t> numa;     ///< of host bridges: os index of their NUMA node
   std::optional<std::int32_t> socket;   ///< of host bridges
+  /// Of a function of SR-IOV: the index of the card's own, which is none itself. In a virtual machine the
+  /// card is not to be seen, and the function is a card like any other.
+  std::optional<std::uint32_t> physical;
   std::uint16_t vendor = 0, device = 0, subvendor = 0, subdevice = 0;  ///< PCI ids; 0: unknown
   std::string model;
   std::string driver;  ///< "nvidia", "mlx5_core"; empty: none bound, or not known

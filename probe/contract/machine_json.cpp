@@ -86,6 +86,7 @@ Json to_json(const PciDevice& device) {
   put(json, "parent", device.parent);
   put(json, "numa", device.numa);
   put(json, "socket", device.socket);
+  put(json, "physical", device.physical);
   if (device.vendor != 0) json["ids"] = {device.vendor, device.device, device.subvendor, device.subdevice};
   put(json, "model", device.model);
   put(json, "driver", device.driver);
@@ -122,6 +123,7 @@ PciDevice pci_from_json(const Json& value, std::size_t index) {
   }
   device.numa = place(fields, "numa");
   device.socket = place(fields, "socket");
+  device.physical = number(fields, "physical", kMaxPci);
   read_ids(fields, device);
   device.model = word(fields, "model");
   device.driver = word(fields, "driver");
@@ -129,6 +131,12 @@ PciDevice pci_from_json(const Json& value, std::size_t index) {
   device.redirects = answer(fields, "redirects");
   device.translated = answer(fields, "translated");
   return device;
+}
+
+void check_functions(const std::vector<PciDevice>& devices) {
+  for (const PciDevice& device : devices)
+    if (device.physical && (*device.physical >= devices.size() || devices[*device.physical].physical))
+      throw Malformed{"machine: 'physical' points at no card"};
 }
 
 Json to_json(const Gpu& gpu) {
@@ -271,6 +279,7 @@ Machine machine_from_json(const Json& value) {
     machine.numa.push_back(numa_from_json(node));
   for (const Json& device : fields.array("pci", kMaxPci))
     machine.pci.push_back(pci_from_json(device, machine.pci.size()));
+  check_functions(machine.pci);
   for (const Json& gpu : fields.array("gpus", kMaxGpus))
     machine.gpus.push_back(gpu_from_json(gpu, machine));
   for (const Json& port : fields.array("ports", kMaxPorts))

@@ -89,7 +89,7 @@ class Traits {
     for (const RailLimit& rail : limits_.rails)
       if (const auto pci = pci_of(machine_, machine_.ports[rail.port])) devices.insert(*pci);
     add_tally("PCIe links of", devices, [&](std::uint32_t device) {
-      const auto& now = machine_.pci[device].link.now;
+      const auto& now = machine_.pci[machine_.pci[device].physical.value_or(device)].link.now;
       return now ? fmt::format("x{}", now->lanes) : std::string();
     });
   }
@@ -167,14 +167,17 @@ std::vector<std::pair<std::string, std::string>> details(const Machine& machine)
     list.emplace_back(name + ": model", machine.gpus[i].model);
   }
   for (const NetworkPort& port : machine.ports) {
+    if (port.virtual_function && !port.why_not.empty()) continue;
     if (port.pci) list.emplace_back(port.name + ": address", machine.pci[*port.pci].address);
     if (!port.state_text.empty()) list.emplace_back(port.name + ": state", port.state_text);
     if (port.rate) list.emplace_back(port.name + ": rate", in_words(*port.rate));
+    if (port.rated) list.emplace_back(port.name + ": rated", in_words(*port.rated));
     if (port.mtu) list.emplace_back(port.name + ": MTU", std::to_string(*port.mtu));
     list.emplace_back(port.name + ": fabric", port.why_not.empty() ? "yes" : "no, " + port.why_not);
   }
   for (std::uint32_t i = 0; i < machine.pci.size(); ++i) {
     const PciDevice& device = machine.pci[i];
+    if (device.physical) continue;
     if (const auto hop = link_above(machine, i))
       list.emplace_back(device.address + ": link", hop->now ? hop->now_text : hop->most_text);
     if (!device.driver.empty()) list.emplace_back(device.address + ": driver", device.driver);

@@ -82,7 +82,8 @@ std::vector<Entry> entries_of(const Machine& machine) {
       std::ranges::any_of(machine.ports, [](const NetworkPort& port) { return port.why_not.empty(); });
   for (const NetworkPort& port : machine.ports) {
     const auto pci = pci_of(machine, port);
-    if (pci && (port.why_not.empty() || !port.rdma_device.empty() || !any_fabric))
+    const bool spare = port.virtual_function && !port.why_not.empty();  // of SR-IOV: there may be 500
+    if (pci && !spare && (port.why_not.empty() || !port.rdma_device.empty() || !any_fabric))
       entries.push_back({port.name, port.name, std::nullopt, *pci});
   }
   shorten(entries);

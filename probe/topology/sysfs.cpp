@@ -94,6 +94,21 @@ void place_host_bridge(Machine& machine, std::uint32_t device, const std::string
     if (node.index == *bridge.numa) bridge.socket = node.socket;
 }
 
+// "physfn" leads to the card whose function this is. A recorded tree may say anything: what is a function
+// itself is no card.
+void tell_functions(Machine& machine, const std::string& fsroot) {
+  std::vector<std::optional<std::uint32_t>> physical(machine.pci.size());
+  for (std::size_t i = 0; i < machine.pci.size(); ++i) {
+    const std::string folder = fsroot + "/sys/bus/pci/devices/" + machine.pci[i].address;
+    if (const std::string card = last_part_of_link(folder + "/physfn"); !card.empty())
+      physical[i] = function_at(machine, card);
+  }
+  for (std::size_t i = 0; i < machine.pci.size(); ++i)
+    if (physical[i] && !physical[*physical[i]]) machine.pci[i].physical = physical[i];
+  tell_facings(machine);  // now that they are known
+  std::erase_if(machine.gpus, [&](const Gpu& gpu) { return machine.pci[gpu.pci].physical.has_value(); });
+}
+
 std::string value_in(const std::string& line, std::string_view key) {
   if (line.rfind(key, 0) != 0) return {};
   const std::size_t start = line.find_first_not_of(" \t", key.size());
@@ -117,6 +132,7 @@ void add_pci_attributes(Machine& machine, const std::string& fsroot) {
     if (device.kind == PciKind::port) device.redirects = AcsSearch(folder + "/config").redirects();
     place_host_bridge(machine, i, folder);
   }
+  tell_functions(machine, fsroot);
 }
 
 void add_gpu_names(Machine& machine, const std::string& fsroot) {

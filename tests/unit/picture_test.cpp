@@ -71,6 +71,23 @@ TEST(Tree, ShowsACardWithoutAPort) {
   EXPECT_THAT(tree(cpu), HasSubstr("NIC  0000:41:00.0  Gen4 x16 = 252 Gb/s  [no port, driver vfio-pci]"));
 }
 
+// 64 of them are not 64 lines, nor 64 columns; one that carries the fabric is a port like any other.
+TEST(Tree, FoldsFunctionsIntoTheirCard) {
+  Machine cpu = fixture::machine("cpu-hdr");
+  const std::string before = tree(cpu), matrix_before = matrix(cpu);
+  fixture::add_functions(cpu, "0000:41:00.0", 64);
+  for (NetworkPort& one : cpu.ports)
+    if (one.virtual_function) one.why_not = "SR-IOV function";
+  std::string text = tree(cpu);
+  const std::string told = " + 64 SR-IOV functions";
+  ASSERT_THAT(text, HasSubstr("InfiniBand 200 Gb/s up MTU 4092" + told + "\n"));
+  text.erase(text.find(told), told.size());
+  EXPECT_EQ(text, before);
+  EXPECT_EQ(matrix(cpu), matrix_before);
+  port(cpu, "mlx5_100").why_not.clear();
+  EXPECT_THAT(tree(cpu), HasSubstr("mlx5_100 (ib100)  0000:41:01.0  Gen4 x16 = 252 Gb/s  InfiniBand"));
+}
+
 TEST(Matrix, IsThatOfNvidiaSmi) {
   EXPECT_EQ(matrix(fixture::machine("pcie-server")), R"(          GPU0  GPU1  GPU2  GPU3  mlx5_0  mlx5_1  NUMA
   GPU0    X     NODE  SYS   SYS   NODE    NODE    0

@@ -150,6 +150,7 @@ class Plant {
     write_speed(folder + "/current_link", device.link.now);
     write_speed(folder + "/max_link", device.link.most);
     if (!device.driver.empty()) link(folder + "/driver", "../../../bus/pci/drivers/" + device.driver);
+    if (device.physical) link(folder + "/physfn", "../" + machine_.pci[*device.physical].address);
     if (device.translated) write(folder + "/iommu_group/type", *device.translated ? "DMA-FQ" : "identity");
     std::uint32_t root = index;
     while (machine_.pci[root].parent)
@@ -216,7 +217,8 @@ class Plant {
                                                             : "772");
     if (port.mtu) write(folder + "/mtu", std::to_string(*port.mtu));
     write(folder + "/speed", port.rate ? fmt::format("{:.0f}", port.rate->bits_per_second / 1e6) : "-1");
-    if (port.virtual_function) write(pci_folder(device(*port.pci).address) + "/physfn/vendor", "0x15b3");
+    if (port.virtual_function && !device(*port.pci).physical)
+      write(pci_folder(device(*port.pci).address) + "/physfn/vendor", "0x15b3");
     if (!port.master.empty()) link(folder + "/master", "../../../virtual/net/" + port.master);
   }
 
