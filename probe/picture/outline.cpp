@@ -40,11 +40,20 @@ std::string about_port(const NetworkPort& port) {
         "down" + (port.state_text.empty() || port.state_text == "down" ? "" : " (" + port.state_text + ")"));
   if (port.state == PortState::up) words.emplace_back("up");
   if (port.mtu) words.push_back(fmt::format("MTU {}", *port.mtu));
+  if (port.gids == Gids::none && port.state != PortState::down) words.emplace_back("no GID");
   if (port.virtual_function) words.emplace_back("SR-IOV function");
   if (!port.why_not.empty()) words.push_back(fmt::format(" [not fabric: {}]", port.why_not));
   std::string text;
   for (const std::string& word : words)
     text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+std::string about_gpu(const Gpu& gpu) {
+  std::string text = gpu.model;
+  if (gpu.mig == true) text += " MIG";
+  if (gpu.power_limit && gpu.power_limit != gpu.power_default) text += fmt::format(" {} W", *gpu.power_limit);
+  if (!gpu.slowed.empty()) text += fmt::format(" [{}]", gpu.slowed);
   return text;
 }
 
@@ -161,8 +170,9 @@ class Outliner {
       if (machine_.gpus[i].pci != device) continue;
       leaf.part = Part::gpu;
       leaf.name = fmt::format("GPU {}", i);
-      leaf.about = machine_.gpus[i].model;
-      leaf.trouble = leaf.trouble || machine_.gpus[i].known_to_driver == false;
+      leaf.about = about_gpu(machine_.gpus[i]);
+      leaf.trouble =
+          leaf.trouble || machine_.gpus[i].known_to_driver == false || !machine_.gpus[i].slowed.empty();
     }
     const std::string functions =
         functions_[device] == 0

@@ -163,6 +163,7 @@ NetworkPort rdma_port(const Machine& machine, const std::string& device, const s
   port.link_layer = printable(first_line(folder + "/link_layer").value_or(""), 16);
   set_rdma_state(port, folder);
   port.rate = rdma_rate(port, folder);
+  port.firmware = printable(first_line(entry + "/fw_ver").value_or(""), 32);
   port.virtual_function = is_virtual_function(machine, port.pci, fsroot);
   return port;
 }
@@ -188,6 +189,28 @@ void set_bond_rated(NetworkPort& bond, const std::vector<NetworkPort>& interface
     fastest = std::max(fastest, *found->rated);
   }
   bond.rated = mode.rfind("active-backup", 0) == 0 ? fastest : all;
+}
+
+// A table of up to 255, filled from its beginning: the first are those of the interface itself, whose
+// link-local ones are always there. Entries that are free are zero, or cannot be read.
+constexpr int kGidsToRead = 16;
+
+// Of a port whose interface is not in this network namespace the kernel shows none.
+void set_gids(NetworkPort& port, const std::string& fsroot) {
+  if (port.link_layer != "Ethernet" || port.interface.empty()) return;
+  const std::string folder =
+      fmt::format("{}/sys/class/infiniband/{}/ports/{}", fsroot, port.rdma_device, port.port);
+  if (!is_there(folder + "/gids/0") || !is_there(folder + "/gid_attrs/types")) return;
+  port.gids = Gids::none;
+  for (int i = 0; i < kGidsToRead && port.gids != Gids::usable; ++i) {
+    const std::string gid = first_line(fmt::format("{}/gids/{}", folder, i)).value_or("");
+    const std::string type = first_line(fmt::format("{}/gid_attrs/types/{}", folder, i)).value_or("");
+    if (gid.find_first_not_of("0:") == std::string::npos || type.empty()) continue;
+    const Gids kind = type != "RoCE v2"            ? Gids::version_1
+                      : gid.rfind("fe80:", 0) == 0 ? Gids::link_local
+                                                   : Gids::usable;
+    port.gids = std::max(port.gids, kind);
+  }
 }
 
 // The interfaces of this process's own network namespace; of a sysfs that shows another namespace's, those
@@ -259,8 +282,10 @@ void add_ports(Machine& machine, const std::string& fsroot, bool live) {
       join(ports.back(), interfaces);
     }
   }
-  for (NetworkPort& port : ports)
+  for (NetworkPort& port : ports) {
     stand_for_bond(port, interfaces);
+    set_gids(port, fsroot);
+  }
   std::move(interfaces.begin(), interfaces.end(), std::back_inserter(ports));
   machine.ports = std::move(ports);
 }

@@ -19,6 +19,7 @@ TEST(Heading, SaysWhatItIsAndWhereThatWasRead) {
   EXPECT_EQ(heading(machine),
             "pcie1, PCIe server: 2 sockets, 2 NUMA nodes, 16 cores, 4 GPUs, 2 fabric ports\n"
             "read from tests/fixtures/topology\n"
+            "kernel 6.8.0-45-generic, firmware 28.39.1002\n"
             "note: a note\n");
 }
 
@@ -62,6 +63,16 @@ TEST(Tree, ShowsABondWithItsMembers) {
   port(bond, "mlx5_bond_0").pci.reset();
   EXPECT_THAT(tree(bond),
               HasSubstr("mlx5_bond_0 (bond0) = ens1f0np0 + ens1f1np1  Ethernet 200 Gb/s up MTU 9000"));
+}
+
+TEST(Tree, SaysWhatTheDriverSaysOfAGpu) {
+  Machine hgx = fixture::machine("hgx");
+  hgx.gpus[2].mig = true;
+  hgx.gpus[2].power_limit = 400;
+  hgx.gpus[2].power_default = 700;
+  hgx.gpus[5].slowed = "too hot";
+  EXPECT_THAT(tree(hgx), HasSubstr("NVIDIA H100 80GB HBM3 SXM5 MIG 400 W\n"));
+  EXPECT_THAT(tree(hgx), HasSubstr("NVIDIA H100 80GB HBM3 SXM5 [too hot]  !\n"));
 }
 
 TEST(Tree, ShowsACardWithoutAPort) {

@@ -58,6 +58,8 @@ void expect_same(const Machine& planted, const Machine& found) {
   const Machine wanted = comparable(planted), got = comparable(found);
   EXPECT_EQ(got.node, wanted.node);
   EXPECT_EQ(got.product, wanted.product);
+  EXPECT_EQ(got.kernel, wanted.kernel);
+  EXPECT_EQ(got.drivers, wanted.drivers);
   EXPECT_EQ(got.numa, wanted.numa);
   const auto devices = by_address(got), wanted_devices = by_address(wanted);
   ASSERT_EQ(devices.size(), wanted_devices.size());
@@ -152,6 +154,60 @@ TEST(ReadMachine, SeesAcsOnlyInAWholeConfigurationSpace) {
   EXPECT_EQ(fixture::device(found, "0000:17:01.0").redirects, true);
   EXPECT_EQ(fixture::device(found, "0000:17:00.0").redirects, false);
   EXPECT_FALSE(fixture::device(found, "0000:17:02.0").redirects);
+}
+
+TEST(ReadMachine, ReadsWhatACardMaySendWhereThatIsShown) {
+  Machine machine = fixture::recorded("hgx");
+  PciDevice& nic = fixture::device(machine, "0000:18:00.0");
+  nic.relaxed_ordering = true;
+  nic.max_read_request = 4096;
+  PciDevice& other = fixture::device(machine, "0000:1a:00.0");
+  other.relaxed_ordering = false;
+  other.max_read_request = 128;
+  const Plant plant(machine);
+  Machine found = read(plant);
+  expect_same(machine, found);    // the rest show 64 bytes, as to others than root
+  std::string lost(256, '\xff');  // fallen off the bus: all reads give ones
+  plant.write(plant.pci_folder("0000:18:00.0") + "/config", lost);
+  std::string ring(256, '\0');  // a list that leads back to its beginning
+  ring[0x34] = 0x40, ring[0x40] = 0x01, ring[0x41] = 0x40;
+  plant.write(plant.pci_folder("0000:1a:00.0") + "/config", ring);
+  found = read(plant);
+  EXPECT_FALSE(fixture::device(found, "0000:18:00.0").relaxed_ordering);
+  EXPECT_FALSE(fixture::device(found, "0000:1a:00.0").relaxed_ordering);
+}
+
+TEST(ReadMachine, ReadsTheVersionOfADriver) {
+  const Machine machine = fixture::recorded("hgx");
+  const Plant plant(machine);
+  plant.remove("sys/module");
+  EXPECT_TRUE(read(plant).drivers.empty());  // as of those that come with the kernel
+  plant.write(
+      "proc/driver/nvidia/version",
+      "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build\nGCC version: 12");
+  EXPECT_THAT(read(plant).drivers, testing::ElementsAre(DriverVersion{"nvidia", "570.86.15"}));
+  plant.write("proc/driver/nvidia/version", "NVRM version: none");
+  EXPECT_TRUE(read(plant).drivers.empty());
+}
+
+TEST(ReadMachine, ReadsTheBestGidOfARocePort) {
+  for (const Gids gids : {Gids::unknown, Gids::none, Gids::version_1, Gids::link_local, Gids::usable}) {
+    Machine machine = fixture::recorded("bond");
+    port(machine, "mlx5_bond_0").gids = gids;
+    const Plant plant(machine);
+    Machine found = read(plant);
+    EXPECT_EQ(port(found, "mlx5_bond_0").gids, gids);
+  }
+}
+
+// In a container: the card is to be seen, its interface is elsewhere, and the kernel shows none of its GIDs.
+TEST(ReadMachine, KnowsNoGidsOfAPortWhoseInterfaceIsElsewhere) {
+  Machine machine = fixture::recorded("hgx");
+  port(machine, "mlx5_8").gids = Gids::none;
+  port(machine, "mlx5_8").interface.clear();
+  const Plant plant(machine);
+  Machine found = read(plant);
+  EXPECT_EQ(port(found, "mlx5_8").gids, Gids::unknown);
 }
 
 TEST(ReadMachine, NoticesAGpuThatItsDriverDoesNotKnow) {
@@ -287,6 +343,17 @@ TEST(ReadMachine, KnowsVirtualFunctions) {
   Machine found = read(plant);
   EXPECT_TRUE(port(found, "eno1").virtual_function);
   EXPECT_FALSE(port(found, "mlx5_0").virtual_function);
+}
+
+// hwloc-gather-topology records no /proc/sys, but what uname(2) says.
+TEST(ReadMachine, TakesItsNameFromWhatWasGathered) {
+  const Plant plant(fixture::recorded("vm"));
+  plant.remove("proc/sys");
+  plant.write("proc/hwloc-nofile-info",
+              "OSName: Linux\nOSRelease: 6.1.0-18-amd64\nHostName: n3\nPageSize: 4096");
+  const Machine found = read(plant);
+  EXPECT_EQ(found.node, "n3");
+  EXPECT_EQ(found.kernel, "6.1.0-18-amd64");
 }
 
 // A container, or a VM without PCI.
