@@ -75,6 +75,7 @@ struct Arguments {
   netcheck::PolicyQuestion policy;
   netcheck::doctor::Order doctor;
   netcheck::TopoQuestion topo;
+  std::string nccl_topology;
 };
 
 // Subcommands that netcheck starts by itself; not shown in --help.
@@ -85,7 +86,9 @@ void add_internal(CLI::App& app, Arguments& arguments, std::function<int()>& cho
   CLI::App* look =
       app.add_subcommand("look", "the process that looks at the hardware (started by netcheck probe)");
   look->group("");
-  look->callback([&chosen] { chosen = [] { return netcheck::session::look(kLookPipe); }; });
+  look->add_option("FILE", arguments.nccl_topology, "NCCL's description of this machine");
+  look->callback(
+      [&] { chosen = [&] { return netcheck::session::look(kLookPipe, arguments.nccl_topology); }; });
   CLI::App* fabric = app.add_subcommand("fabric", "the process that moves bytes (started by netcheck probe)");
   fabric->group("");
   fabric->add_option("name", arguments.fabric)->required();
