@@ -101,7 +101,8 @@ Bytes read_until(int pipe, Time deadline) {
   return {};
 }
 
-/// Nothing but the pipe, as descriptor 3: whoever waits for the end of another must not wait for this process.
+/// Nothing but the pipe, as descriptor 3: whoever waits for the end of another must not wait for this
+/// process.
 int keep_alone(int pipe) {
   constexpr int kFirst = 3;
   if (pipe != kFirst) ::dup2(pipe, kFirst);

@@ -10,7 +10,7 @@
 
 #include "contract/wire.h"
 #include "machines.h"
-#include "measure/limits.h"
+#include "measure/locality.h"
 #include "session/look.h"
 
 namespace netcheck::session {
@@ -80,9 +80,11 @@ TEST_F(LookTest, TakesWhatIsNearToWhatFromTheSitesFile) {
   const Json told = {{"machine", to_json(flat)}, {"file", to_json(file)}};
   const auto seen = look("[ \"$2\" = /etc/cloud.xml ] && cat " + file_of(to_cbor(told)) + " >&3");
   ASSERT_TRUE(seen) << describe(seen.error());
-  EXPECT_EQ(limits_of(flat).rails.size(), 0u);
-  EXPECT_EQ(limits_of(seen->machine).rails.size(), 8u);
+  EXPECT_EQ(nearest_ports(seen->machine, 0, false).distance, Distance::pix);
   EXPECT_TRUE(seen->contradicted.empty());
+  const auto alone = look("cat " + file_of(to_cbor({{"machine", to_json(flat)}})) + " >&3");
+  ASSERT_TRUE(alone) << describe(alone.error());
+  EXPECT_EQ(nearest_ports(alone->machine, 0, false).distance, Distance::phb);
 }
 
 TEST_F(LookTest, EndsWithoutOneWhereTheProcessCrashes) {
