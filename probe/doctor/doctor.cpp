@@ -72,6 +72,7 @@ class Examination {
   int run() {
     config_ = look_at_config(order_.config, site_);
     policy_ = site_ ? site_->defaults : Policy{};
+    policy_.fabric = fabric_of(policy_, false);
     answers_ = ask_first();
     find_out_slurm();
     network_ = ask_about_network();

@@ -52,6 +52,8 @@ std::optional<Error> distrust(const FileFacts& file) {
   if (file.owner != 0)
     return Error{"trust", path, fmt::format("it belongs to uid {}, who can change it", file.owner),
                  "chown root " + path};
+  if ((file.mode & (S_IWGRP | S_IWOTH)) != 0 && (file.mode & S_ISVTX) != 0)  // as /tmp is, and has to stay
+    return Error{"trust", path, "everybody may write it", "put the file into a folder of root's own"};
   if ((file.mode & (S_IWGRP | S_IWOTH)) != 0)
     return Error{"trust", path, fmt::format("group or others may write it (mode {:04o})", file.mode & 07777U),
                  "chmod go-w " + path};

@@ -20,7 +20,7 @@ constexpr std::size_t kMaxTransport = std::size_t{16} * 1024;  // one name per l
 constexpr std::size_t kMaxSettings = 256;
 constexpr std::size_t kMaxSetting = 4'096;  // a path, or a list of devices
 
-constexpr std::array kTroubles = {judge::Trouble::no_bytes, judge::Trouble::child_died,
+constexpr std::array kTroubles = {judge::Trouble::no_bytes, judge::Trouble::late, judge::Trouble::child_died,
                                   judge::Trouble::child_silent, judge::Trouble::refused};
 
 template <typename... Cases>
@@ -37,12 +37,13 @@ Json texts(const std::vector<std::string>& values) {
   return list;
 }
 
-std::vector<std::string> texts_from(const Fields& fields, std::string_view key) {
+std::vector<std::string> texts_from(const Fields& fields, std::string_view key, std::size_t most,
+                                    std::size_t longest) {
   std::vector<std::string> values;
-  for (const auto& entry : fields.array(key, kMaxLanes)) {
+  for (const auto& entry : fields.array(key, most)) {
     if (!entry.is_string()) throw Malformed{std::string(key) + ": not a text"};
     values.push_back(entry.get<std::string>());
-    if (values.back().size() > kMaxName) throw Malformed{std::string(key) + ": a text is too long"};
+    if (values.back().size() > longest) throw Malformed{std::string(key) + ": a text is too long"};
   }
   return values;
 }
@@ -109,7 +110,8 @@ Json event_to_json(const Event& event) {
                         {"module", ready.module},
                         {"version", ready.version},
                         {"lanes", texts(ready.lanes)},
-                        {"max_bytes", ready.max_bytes}};
+                        {"max_bytes", ready.max_bytes},
+                        {"terms", texts(ready.terms)}};
           },
           [](const Invited& invited) {
             return Json{{"kind", "invited"}, {"team", invited.team}, {"card", bytes_to_json(invited.card)}};
@@ -157,8 +159,8 @@ Request request_from(const Json& value) {
   const Fields fields(value, "request");
   const std::string kind = fields.text("kind", kMaxName);
   if (kind == "open")
-    return Open{Options{texts_from(fields, "devices"), fields.count("max_bytes", UINT64_MAX),
-                        settings_from(fields.object("settings"))}};
+    return Open{Options{texts_from(fields, "devices", kMaxLanes, kMaxName),
+                        fields.count("max_bytes", UINT64_MAX), settings_from(fields.object("settings"))}};
   if (kind == "invite") return Invite{team_from_json(fields.object("team")), fields.u32("self")};
   if (kind == "join")
     return Join{team_from_json(fields.object("team")), cards_from(fields), fields.u32("self")};
@@ -173,7 +175,9 @@ Reply reply_from(const Json& value) {
   if (kind == "alive") return alive_from(fields);
   if (kind == "ready")
     return Event{Ready{fields.text("module", kMaxName), fields.text("version", kMaxName),
-                       texts_from(fields, "lanes"), fields.count("max_bytes", UINT64_MAX)}};
+                       texts_from(fields, "lanes", kMaxLanes, kMaxName),
+                       fields.count("max_bytes", UINT64_MAX),
+                       texts_from(fields, "terms", kMaxTerms, kMaxTerm)}};
   if (kind == "invited") return Event{Invited{fields.u32("team"), fields.bytes("card", kMaxCard)}};
   if (kind == "joined")
     return Event{

@@ -36,7 +36,14 @@ struct Ready {
   std::string module, version;     ///< "ucx", "1.13.1"
   std::vector<std::string> lanes;  ///< one per Options::devices
   std::uint64_t max_bytes = 0;
+  /// What must be alike on all nodes, or the first connection may hang: "key=value", each key once, at most
+  /// kMaxTerms. nccl: "net=Socket" (its network plugin), "NCCL_IB_HCA=mlx5_0" (each setting in force).
+  std::vector<std::string> terms;
 };
+/// NCCL knows some two hundred settings.
+inline constexpr std::size_t kMaxTerms = 256;
+/// A list of devices is the longest of them. Longer values are cut short by the module.
+inline constexpr std::size_t kMaxTerm = 1'024;
 struct Invited {
   std::uint32_t team = 0;
   Bytes card;

@@ -62,7 +62,7 @@ double worst_variation(const std::vector<Sample>& samples) {
 }
 
 /// Bus bandwidths of one step, bits/s: the sum over the rails of each group, the minimum over groups of each
-/// rail.
+/// rail. A team over all lanes tells nothing of a rail alone.
 struct StepRates {
   std::map<std::uint32_t, double> by_group;  ///< key: the group's first node
   std::vector<double> by_lane;               ///< -1: none yet
@@ -94,7 +94,8 @@ bool GateSize::lasting() const {
 
 std::optional<GateSize> size_of_step(const Plan& plan, const TeamIndex& teams, const Done& done) {
   GateSize size;
-  StepRates rates{.by_group = {}, .by_lane = std::vector<double>(rails(plan), -1)};
+  StepRates rates;
+  if (plan.teaming == Teaming::per_lane) rates.by_lane.assign(rails(plan), -1);
   const auto all = readings(teams, done);
   size.figures.room_of_others.resize(rails(plan));
   if (all.empty() || all.size() != measure_of(done)->batches.size()) return std::nullopt;

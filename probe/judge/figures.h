@@ -14,7 +14,7 @@ namespace netcheck::judge {
 /// The gate's figure: the minimum over groups of the sum over rails.
 struct Figures {
   Rate busbw;
-  std::vector<Rate> per_rail;  ///< minimum over groups, by lane
+  std::vector<Rate> per_rail;  ///< minimum over groups, by lane; empty where teams are over all lanes
   Op op = Op::all_gather;
   std::string algorithm;
   std::uint64_t bytes = 0;   ///< message size of the figure

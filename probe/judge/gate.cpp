@@ -55,10 +55,17 @@ int which_partition(const Plan& plan, const Form& form) {
   return form.teams.front().ranks == first.front().ranks ? 0 : 1;
 }
 
+/// What the largest batch of a step really has.
 std::uint64_t actual(const Plan& plan, std::uint64_t wanted) {
-  const auto nodes = static_cast<std::uint32_t>(plan.nodes.size());
-  const std::uint32_t groups = group_count(plan);
-  return actual_bytes(plan.op, plan.type, (nodes + groups - 1) / groups, wanted);
+  std::uint64_t most = 0;
+  for (const std::uint32_t ranks : team_sizes(plan))
+    most = std::max(most, actual_bytes(plan.op, plan.type, ranks, wanted));
+  return most;
+}
+
+std::uint64_t largest_team(const Plan& plan) {
+  const auto sizes = team_sizes(plan);
+  return sizes.empty() ? 0 : std::ranges::max(sizes);
 }
 
 void take_form(const Plan& plan, const Form& form, const Done& done, Gate& gate) {
@@ -229,9 +236,7 @@ std::optional<NextSize> larger(const Plan& plan, const GateSize& last) {
 
 /// The first size, from the connect batch: small enough that three of it fit a third of the gate's time.
 NextSize first_size(const Plan& plan, const Gate& gate, Ns limit) {
-  const auto nodes = static_cast<std::uint64_t>(plan.nodes.size());
-  const std::uint64_t per_group = (nodes + group_count(plan) - 1) / group_count(plan);
-  std::uint64_t bytes = std::bit_ceil(std::max(kFirst, kFirstPerRank * per_group));
+  std::uint64_t bytes = std::bit_ceil(std::max(kFirst, kFirstPerRank * largest_team(plan)));
   bytes = std::min(bytes, byte_cap(plan));
   const double per_byte =
       static_cast<double>(gate.connected->count()) / static_cast<double>(connect_bytes(plan));
@@ -249,7 +254,8 @@ NextSize first_size(const Plan& plan, const Gate& gate, Ns limit) {
 
 std::uint64_t connect_bytes(const Plan& plan) {
   // 64 bytes per rank: 16 bytes of each, the grain in which operations split a buffer, and room.
-  return std::min(std::max(kLeast, static_cast<std::uint64_t>(plan.nodes.size()) * 64), byte_cap(plan));
+  const std::uint64_t ranks = std::max<std::uint64_t>(plan.nodes.size(), largest_team(plan));
+  return std::min(std::max(kLeast, ranks * 64), byte_cap(plan));
 }
 
 std::optional<NextSize> next_size(const Plan& plan, const Gate& gate) {

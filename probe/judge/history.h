@@ -29,6 +29,7 @@ struct Thresholds {
   // called.
   std::optional<double> min_fraction, min_fraction_per_rail;
   std::optional<Rate> nominal;            ///< the site's word for what a node's rails could reach together
+  std::string transport;                  ///< "IB": what bytes must go over between nodes; "": anything
   std::vector<std::string> unattainable;  ///< "min: 4000Gbps": dropped, above the limit
 };
 
@@ -37,6 +38,13 @@ struct NodePlan {
   std::vector<std::string> lanes;        ///< what its fabric opened: "eth0", "mlx5_0:1"
   std::string machine;                   ///< class of hardware: only nodes of one class are compared
   std::optional<NodeHardware> hardware;  ///< what it says of itself; nullopt: it could not look
+};
+
+/// How the lanes of nodes become teams.
+enum class Teaming : std::uint8_t {
+  per_lane,   ///< one team for each lane: every rail is measured by itself
+  over_lanes  ///< one team over all lanes of its nodes: one communicator, where each costs seconds to form
+              ///< (NCCL)
 };
 
 struct Plan {
@@ -49,7 +57,12 @@ struct Plan {
   Ns slice{};                    ///< time the gate may take
   Ns budget{};                   ///< time left for gate and blame together when the script begins
   std::uint32_t group_size = 8;  ///< beyond it, two partitions into groups (facts in docs/measurement.md)
-  std::uint64_t max_bytes = 0;   ///< the smallest Ready::max_bytes
+  Teaming teaming = Teaming::per_lane;
+  std::uint32_t max_world =
+      0;  ///< most ranks of a team over lanes, but never under two nodes'; 0: any number
+  /// What next() counts for a Form. UCX: teams take tens of milliseconds, on a loaded node several hundred.
+  Ns forming = std::chrono::milliseconds(400);
+  std::uint64_t max_bytes = 0;  ///< the smallest Ready::max_bytes
   std::uint64_t seed = 0;
 };
 
@@ -84,6 +97,7 @@ struct NodeOutcome {
   std::optional<Trouble> trouble;
   std::string detail;  ///< of the trouble, in words; printable
   Ns took{};
+  std::string transport;  ///< of a Form, where it is another than Done::transport
 };
 
 struct Done {

@@ -50,8 +50,10 @@ Word word_of(const Fields& fields, std::string_view key, const std::array<Word, 
 
 constexpr std::array kPhases{Phase::start, Phase::rendezvous, Phase::open,  Phase::connect,
                              Phase::gate,  Phase::blame,      Phase::finish};
-constexpr std::array kTroubles{Trouble::no_bytes, Trouble::child_died, Trouble::child_silent,
+constexpr std::array kTroubles{Trouble::no_bytes, Trouble::late, Trouble::child_died, Trouble::child_silent,
                                Trouble::refused};
+
+constexpr std::array kTeamings{Teaming::per_lane, Teaming::over_lanes};
 
 Rate rate_from(const Fields& fields, std::string_view key) {
   const double value = fields.finite(key);
@@ -142,6 +144,7 @@ Json write(const NodeOutcome& outcome) {
       {"detail", outcome.detail},
       {"took", outcome.took.count()}};
   if (outcome.trouble) json["trouble"] = name(*outcome.trouble);
+  if (!outcome.transport.empty()) json["transport"] = outcome.transport;
   return json;
 }
 
@@ -156,6 +159,7 @@ NodeOutcome outcome_from(const Json& value, const Plan& plan) {
   outcome.detail = fields.text("detail", kMaxDetail);
   outcome.took = time_from(fields, "took");
   if (fields.has("trouble")) outcome.trouble = word_of(fields, "trouble", kTroubles);
+  if (fields.has("transport")) outcome.transport = fields.text("transport", kMaxDetail);
   return outcome;
 }
 
@@ -242,6 +246,7 @@ Json write(const Thresholds& thresholds) {
   if (thresholds.min_fraction) json["min_fraction"] = *thresholds.min_fraction;
   if (thresholds.min_fraction_per_rail) json["min_fraction_per_rail"] = *thresholds.min_fraction_per_rail;
   if (thresholds.nominal) json["nominal"] = thresholds.nominal->bits_per_second;
+  if (!thresholds.transport.empty()) json["transport"] = thresholds.transport;
   if (!thresholds.unattainable.empty()) json["unattainable"] = thresholds.unattainable;
   return json;
 }
@@ -263,6 +268,7 @@ Thresholds thresholds_from(const Json& value) {
   if (fields.has("min_fraction_per_rail"))
     thresholds.min_fraction_per_rail = part_from(fields, "min_fraction_per_rail");
   if (fields.has("nominal")) thresholds.nominal = rate_from(fields, "nominal");
+  if (fields.has("transport")) thresholds.transport = fields.text("transport", kMaxName);
   constexpr std::size_t kMaxUnattainable = 3;
   if (fields.has("unattainable"))
     thresholds.unattainable = read_list(fields.array("unattainable", kMaxUnattainable), text_from);
@@ -281,6 +287,9 @@ Json to_json(const Plan& plan) {
           {"slice", plan.slice.count()},
           {"budget", plan.budget.count()},
           {"group_size", plan.group_size},
+          {"teaming", name(plan.teaming)},
+          {"max_world", plan.max_world},
+          {"forming", plan.forming.count()},
           {"max_bytes", plan.max_bytes},
           {"seed", plan.seed}};
 }
@@ -301,6 +310,10 @@ Plan plan_from_json(const Json& value) {
   plan.slice = time_from(fields, "slice");
   plan.budget = time_from(fields, "budget");
   plan.group_size = fields.u32("group_size");
+  // Records of before there were teams over lanes have none of these.
+  if (fields.has("teaming")) plan.teaming = word_of(fields, "teaming", kTeamings);
+  if (fields.has("max_world")) plan.max_world = fields.u32("max_world");
+  if (fields.has("forming")) plan.forming = time_from(fields, "forming");
   plan.max_bytes = fields.count("max_bytes", UINT64_MAX);
   plan.seed = fields.count("seed", UINT64_MAX);
   return plan;

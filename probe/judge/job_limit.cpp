@@ -9,6 +9,7 @@
 
 #include "judge/groups.h"
 #include "judge/names.h"
+#include "judge/rails.h"
 #include "measure/limits.h"
 
 namespace netcheck::judge {
@@ -19,12 +20,23 @@ struct Built {
   std::optional<Rate> all, rail;
 };
 
+/// The rail of a lane: itself, or a port that it goes over.
+const RailSpeed* rail_of(const NodePlan& node, const std::string& lane) {
+  if (!node.hardware) return nullptr;
+  const auto& rails = node.hardware->rails;
+  const auto carries = [&](const RailSpeed& rail) {
+    return rail.lane == lane || std::ranges::find(rail.gpus, lane) != rail.gpus.end();
+  };
+  const auto found = std::ranges::find_if(rails, carries);
+  return found == rails.end() ? nullptr : &*found;
+}
+
 /// A lane that is none of the rails it told of is one of unknown speed.
 Built built(const NodePlan& node) {
   if (!node.hardware || node.hardware->rails.empty()) return {};
   const auto& rails = node.hardware->rails;
   for (const std::string& lane : node.lanes)
-    if (std::ranges::find(rails, lane, &RailSpeed::lane) == rails.end()) return {};
+    if (rail_of(node, lane) == nullptr) return {};
   Built sum{Rate{0}, rails.front().nominal};
   for (const RailSpeed& rail : rails) {
     if (!rail.nominal) return {};
@@ -73,9 +85,8 @@ bool over_rdma(const Plan& plan) {
   for (const NodePlan& node : plan.nodes) {
     if (!node.hardware || node.lanes.empty()) continue;
     const auto carries = [&](const std::string& lane) {
-      const auto& rails = node.hardware->rails;
-      const auto rail = std::ranges::find(rails, lane, &RailSpeed::lane);
-      return rail != rails.end() && rail->rdma;
+      const RailSpeed* rail = rail_of(node, lane);
+      return rail != nullptr && rail->rdma;
     };
     ++all;
     if (std::ranges::all_of(node.lanes, carries)) ++rdma;
@@ -83,12 +94,13 @@ bool over_rdma(const Plan& plan) {
   return rdma * 2 > all;
 }
 
-/// Every rail is a team of its own, one rank on each node.
+/// Every rail is a team of its own, one rank on each node; or one team is over all GPUs.
 std::optional<Rate> of_operation(const Plan& plan, const std::optional<Rate>& all) {
   if (!all) return std::nullopt;
   Limits limits;
   limits.rails.resize(1);
   limits.rails.front().nominal = limits.nominal = all;
+  if (plan.teaming == Teaming::over_lanes) limits.gpus.resize(rails(plan));
   return limit_of(limits, plan.op, static_cast<std::uint32_t>(plan.nodes.size())).bus;
 }
 
@@ -116,7 +128,10 @@ JobLimit limit_of_job(const Plan& plan) {
     const Class& kind = classes[plan.nodes[i].machine];
     Built node{larger(nodes[i].all, kind.all.most()), larger(nodes[i].rail, kind.rail.most())};
     if (plan.thresholds.nominal) {
-      const double count = std::max(rails(plan), 1U);
+      double count = 0;
+      for (const Rail& rail : rails_of(plan))
+        count += rail.ports;
+      count = std::max(count, 1.0);
       node = {plan.thresholds.nominal, Rate{plan.thresholds.nominal->bits_per_second / count}};
     }
     if (!node.all) {

@@ -36,6 +36,13 @@ std::string listed(const std::vector<std::string>& items, std::size_t max_bytes)
   return list;
 }
 
+/// A value without blanks: a plugin calls itself what it likes.
+std::string one_word(std::string_view text) {
+  std::string word = plain(text, kLaneBytes);
+  std::ranges::replace(word, ' ', '_');
+  return word;
+}
+
 void add_figures(std::string& line, const std::optional<Figures>& figures, const Plan& plan, bool dead) {
   if (dead)
     line += " busbw=0Gbps";
@@ -51,9 +58,19 @@ void add_figures(std::string& line, const std::optional<Figures>& figures, const
   if (figures && !figures->algorithm.empty()) line += " algo=" + plain(figures->algorithm, kLaneBytes);
 }
 
+std::size_t all_lanes(const Plan& plan) {
+  std::size_t lanes = 0;
+  for (const NodePlan& node : plan.nodes)
+    lanes += node.lanes.size();
+  return lanes;
+}
+
 void add_size(std::string& line, const std::optional<Figures>& figures, const Plan& plan) {
   line += fmt::format(" nodes={}", plan.nodes.size());
-  if (rails(plan) > 1) line += fmt::format(" rails={}", rails(plan));
+  if (plan.teaming == Teaming::over_lanes && rails(plan) > 0)
+    line += fmt::format(" gpus={}", all_lanes(plan));
+  else if (rails(plan) > 1)
+    line += fmt::format(" rails={}", rails(plan));
   if (figures && figures->groups > 1) line += fmt::format(" groups={}", figures->groups);
   if (figures && figures->noisy) line += " noisy=yes";
 }
@@ -98,6 +115,9 @@ std::string words(const Fail& fail, const Plan& plan, Ns took) {
   add_size(line, fail.figures, plan);
   if (!fail.blame.culprits.empty())
     line += " slow=" + listed(described(fail.blame.culprits, plan), kListBytes);
+  if (!fail.transport.empty())
+    line +=
+        fmt::format(" transport={} wanted={}", one_word(fail.transport), one_word(plan.thresholds.transport));
   std::vector<std::string> bad;
   for (const Flawed& flawed : fail.flawed)
     bad.push_back(flawed.words);
@@ -167,6 +187,10 @@ Json details(const Fail& fail, const Plan& plan) {
             {"dead", fail.dead},
             {"bad", std::move(flawed)}};
   if (fail.figures) json["figures"] = to_json(*fail.figures);
+  if (!fail.transport.empty()) {
+    json["transport"] = fail.transport;
+    json["wanted"] = plan.thresholds.transport;
+  }
   return json;
 }
 
@@ -181,12 +205,7 @@ Json details(const Inconclusive& verdict, const Plan& /*plan*/) {
 std::string describe(const Culprit& culprit, const Plan& plan) {
   std::string who = node_name(plan, culprit.node);
   if (culprit.peer) who += ">" + node_name(plan, *culprit.peer);
-  if (culprit.lane) {
-    const bool known =
-        culprit.node < plan.nodes.size() && *culprit.lane < plan.nodes[culprit.node].lanes.size();
-    who += "/" + (known ? plain(plan.nodes[culprit.node].lanes[*culprit.lane], kLaneBytes)
-                        : fmt::format("rail{}", *culprit.lane));
-  }
+  if (culprit.lane) who += "/" + lane_name(plan, culprit.node, *culprit.lane);
   return fmt::format("{}({}: {})", who, culprit.peer ? "link" : name(culprit.direction),
                      rate_words(culprit.measured));
 }

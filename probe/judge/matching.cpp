@@ -9,19 +9,6 @@
 namespace netcheck::judge {
 namespace {
 
-using Group = std::vector<std::uint32_t>;
-
-std::vector<Group> groups_of(const Plan& plan, int which) {
-  std::vector<Group> groups;
-  for (const Team& team : partition(plan, which, 0)) {
-    if (team.ranks.front().lane != 0) continue;
-    Group& group = groups.emplace_back();
-    for (const Rank& rank : team.ranks)
-      group.push_back(rank.node);
-  }
-  return groups;
-}
-
 bool doubted(const Standings& standings, std::uint32_t node, Direction way, std::uint32_t lane) {
   const Word word = standings.of(node, way, lane).word;
   return word == Word::slow || word == Word::unknown;

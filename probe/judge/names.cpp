@@ -14,6 +14,13 @@ std::string plain(std::string_view text, std::size_t max_bytes) {
   return result;
 }
 
+std::string lane_name(const Plan& plan, std::uint32_t node, std::uint32_t lane) {
+  constexpr std::size_t kMaxBytes = 32;
+  if (node < plan.nodes.size() && lane < plan.nodes[node].lanes.size())
+    return plain(plan.nodes[node].lanes[lane], kMaxBytes);
+  return fmt::format("rail{}", lane);
+}
+
 std::string node_name(const Plan& plan, std::uint32_t node) {
   constexpr std::size_t kMaxBytes = 64;
   if (node < plan.nodes.size()) return plain(plan.nodes[node].name, kMaxBytes);
@@ -44,6 +51,8 @@ std::string_view name(Trouble trouble) {
   switch (trouble) {
     case Trouble::no_bytes:
       return "no_bytes";
+    case Trouble::late:
+      return "late";
     case Trouble::child_died:
       return "child_died";
     case Trouble::child_silent:
@@ -64,6 +73,10 @@ std::string_view name(Direction direction) {
       return "tx+rx";
   }
   return "unknown";
+}
+
+std::string_view name(Teaming teaming) {
+  return teaming == Teaming::over_lanes ? "over_lanes" : "per_lane";
 }
 
 }  // namespace netcheck::judge

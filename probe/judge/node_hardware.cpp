@@ -19,6 +19,47 @@ std::string lane_of(const NetworkPort& port) {
   return port.rdma_device.empty() ? port.interface : fmt::format("{}:{}", port.rdma_device, port.port);
 }
 
+/// "0000:1b:00.0" of whatever length and case its domain has: NVML writes "00000000:1B:00.0".
+std::string plain_address(std::string_view address) {
+  constexpr std::size_t kAddress = std::string_view("0000:1b:00.0").size();
+  if (address.size() > kAddress && address.find_first_not_of('0') >= address.size() - kAddress)
+    address.remove_prefix(address.size() - kAddress);
+  std::string text(address);
+  for (char& c : text)
+    if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+/// GPUs by index, in the order of the lanes; nullopt where some lane is none.
+std::optional<std::vector<std::uint32_t>> gpus_of(const Machine& machine,
+                                                  const std::vector<std::string>& lanes) {
+  std::vector<std::uint32_t> gpus;
+  for (const std::string& lane : lanes) {
+    const auto found = std::ranges::find_if(machine.gpus, [&](const Gpu& gpu) {
+      return plain_address(machine.pci[gpu.pci].address) == plain_address(lane);
+    });
+    if (found == machine.gpus.end()) return std::nullopt;
+    gpus.push_back(static_cast<std::uint32_t>(found - machine.gpus.begin()));
+  }
+  return gpus;
+}
+
+/// Where lanes are GPUs: the ports that serve them, each with those it serves.
+std::vector<RailSpeed> rails_for(const Machine& machine, const std::vector<std::uint32_t>& gpus,
+                                 const std::vector<std::string>& lanes) {
+  std::vector<RailSpeed> rails;
+  for (const RailLimit& limit : limits_of(machine, gpus).rails) {
+    if (rails.size() == kMaxRails) break;
+    const NetworkPort& port = machine.ports[limit.port];
+    RailSpeed rail{printable(lane_of(port), kMaxLaneName), !port.rdma_device.empty(), limit.nominal, {}};
+    for (std::size_t i = 0; i < gpus.size(); ++i)
+      if (std::ranges::find(limit.gpus, gpus[i]) != limit.gpus.end())
+        rail.gpus.push_back(printable(lanes[i], kMaxLaneName));
+    rails.push_back(std::move(rail));
+  }
+  return rails;
+}
+
 /// The rails of the check itself: from a card to the memory of its node, whatever GPUs there are.
 std::vector<RailSpeed> rails_of(Machine machine, const std::vector<std::string>& lanes) {
   for (NetworkPort& port : machine.ports) {
@@ -53,9 +94,10 @@ std::vector<OwnFlaw> flaws_of(std::vector<Finding> findings, const std::vector<F
 NodeHardware hardware_of(const Machine& machine, const std::vector<std::string>& lanes,
                          const Expected& expected, const std::vector<Finding>& contradicted) {
   const Limits limits = limits_of(machine);
+  const auto gpus = lanes.empty() ? std::nullopt : gpus_of(machine, lanes);
   NodeHardware hardware{traits_of(machine, limits).traits,
                         flaws_of(findings_of(machine, limits, expected), contradicted),
-                        rails_of(machine, lanes)};
+                        gpus ? rails_for(machine, *gpus, lanes) : rails_of(machine, lanes)};
   for (Trait& trait : hardware.traits)
     trait.value = printable(trait.value, kMaxValue);
   return hardware;
@@ -70,6 +112,7 @@ Json to_json(const NodeHardware& hardware) {
   for (const RailSpeed& rail : hardware.rails) {
     rails.push_back({{"lane", rail.lane}, {"rdma", rail.rdma}});
     if (rail.nominal) rails.back()["nominal_bps"] = rail.nominal->bits_per_second;
+    if (!rail.gpus.empty()) rails.back()["gpus"] = rail.gpus;
   }
   return {{"traits", std::move(traits)}, {"findings", std::move(flaws)}, {"rails", std::move(rails)}};
 }
@@ -96,7 +139,13 @@ NodeHardware hardware_from_json(const Json& value) {
   }
   for (const Json& one : fields.array("rails", kMaxRails)) {
     const Fields rail(one, "rail");
-    RailSpeed read{printable(rail.text("lane", kMaxLaneName), kMaxLaneName), rail.flag("rdma"), std::nullopt};
+    RailSpeed read{printable(rail.text("lane", kMaxLaneName), kMaxLaneName), rail.flag("rdma"), {}, {}};
+    if (rail.has("gpus"))
+      for (const Json& gpu : rail.array("gpus", kMaxRails)) {
+        if (!gpu.is_string() || gpu.get_ref<const std::string&>().size() > kMaxLaneName)
+          throw Malformed{"hardware: a rail's GPU is no name"};
+        read.gpus.push_back(printable(gpu.get<std::string>(), kMaxLaneName));
+      }
     if (rail.has("nominal_bps")) {
       read.nominal = Rate{rail.finite("nominal_bps")};
       if (!(read.nominal->bits_per_second > 0) || read.nominal->bits_per_second > kFastestRail)

@@ -19,7 +19,8 @@ namespace netcheck::judge {
 struct RailSpeed {
   std::string lane;  ///< as fabric::Options name it: "mlx5_0:1", "eth0"
   bool rdma = false;
-  std::optional<Rate> nominal;  ///< with all of the node's rails busy; nullopt: unknown
+  std::optional<Rate> nominal;    ///< with all of the node's rails busy; nullopt: unknown
+  std::vector<std::string> gpus;  ///< lanes that go over it, where lanes are GPUs
   friend bool operator==(const RailSpeed&, const RailSpeed&) = default;
 };
 
@@ -40,8 +41,9 @@ struct NodeHardware {
 inline constexpr std::size_t kMaxOwnFlaws = 8;
 
 /// Of a machine whose fabric ports are told (topology::tell_roles), and the lanes that the check opens on it.
-/// A rail that is down counts as one of the check's, as it would be had it not gone down. `expected`: what
-/// the site says of such nodes; `contradicted`: where its description of them and the machine differ.
+/// A rail that is down counts as one of the check's, as it would be had it not gone down. Where lanes are
+/// GPUs (by their PCI addresses) the rails are the ports that serve them. `expected`: what the site says of
+/// such nodes; `contradicted`: where its description of them and the machine differ.
 [[nodiscard]] NodeHardware hardware_of(const Machine& machine, const std::vector<std::string>& lanes,
                                        const Expected& expected = {},
                                        const std::vector<Finding>& contradicted = {});

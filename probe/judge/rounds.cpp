@@ -149,15 +149,54 @@ bool only_compares(const Situation& now) {
   return now.need == Need::compare && !now.rates.dead;
 }
 
-Size size_on(const Situation& now, std::uint16_t lane) {
-  const double median = now.rates.median[lane];
-  if (median > 0)
-    return size_for(now.plan, median, in_vain(now) || now.need == Need::compare ? kBrief : kAtMedian);
+/// The lanes on which a team's pairs are measured: those that all nodes have.
+std::vector<std::uint16_t> lanes_of(const Plan& plan, const Team& team) {
+  if (plan.teaming == Teaming::per_lane) return {team.ranks.front().lane};
+  std::vector<std::uint16_t> lanes;
+  for (std::uint32_t lane = 0; lane < rails(plan); ++lane)
+    lanes.push_back(static_cast<std::uint16_t>(lane));
+  return lanes;
+}
+
+/// bits/s of one way on a lane of this team, of the fastest, so that none is brief; 0: not known.
+double median_on(const Situation& now, const Team& team) {
+  double fastest = 0;
+  for (const std::uint16_t lane : lanes_of(now.plan, team))
+    if (lane < now.rates.median.size()) fastest = std::max(fastest, now.rates.median[lane]);
+  return fastest;
+}
+
+/// The same by the gate. Over all lanes of a node it tells only what they carry together.
+double gate_on(const Situation& now, const Team& team) {
   const auto figures = figures_of(now.plan, now.history);
-  if (figures && lane < figures->per_rail.size() && figures->per_rail[lane].bits_per_second > 0)
-    return size_for(now.plan, figures->per_rail[lane].bits_per_second,
-                    now.need == Need::blame ? kAtGate : kBrief);
+  if (!figures) return 0;
+  if (now.plan.teaming == Teaming::over_lanes) return figures->busbw.bits_per_second / rails(now.plan);
+  const std::uint16_t lane = team.ranks.front().lane;
+  return lane < figures->per_rail.size() ? figures->per_rail[lane].bits_per_second : 0;
+}
+
+Size size_on(const Situation& now, const Team& team) {
+  if (const double median = median_on(now, team); median > 0)
+    return size_for(now.plan, median, in_vain(now) || now.need == Need::compare ? kBrief : kAtMedian);
+  if (const double rate = gate_on(now, team); rate > 0)
+    return size_for(now.plan, rate, now.need == Need::blame ? kAtGate : kBrief);
   return {.bytes = std::min(kSounding, byte_cap(now.plan) / kGrain * kGrain), .iterations = 1};
+}
+
+/// Edges of the pairs inside this team, on each lane that all nodes have.
+std::vector<Edge> edges_in(const Plan& plan, const Team& team,
+                           const std::map<std::uint32_t, std::uint32_t>& sends_to) {
+  std::map<Rank, std::uint32_t> position;
+  for (std::uint32_t rank = 0; rank < team.ranks.size(); ++rank)
+    position[team.ranks[rank]] = rank;
+  std::vector<Edge> edges;
+  for (const std::uint16_t lane : lanes_of(plan, team))
+    for (const auto& [from, to] : sends_to) {
+      const auto sender = position.find({from, lane}), receiver = position.find({to, lane});
+      if (sender != position.end() && receiver != position.end())
+        edges.push_back({.from = sender->second, .to = receiver->second});
+    }
+  return edges;
 }
 
 /// The pairs as batches on the joined teams, one per team that has a pair.
@@ -168,15 +207,9 @@ std::vector<Batch> batches_for(const Situation& now, const Form& form, const Mat
   std::vector<Batch> batches;
   std::uint32_t id = free_batch_id(now.history);
   for (const Team& team : form.teams) {
-    std::map<std::uint32_t, std::uint32_t> position;
-    for (std::uint32_t rank = 0; rank < team.ranks.size(); ++rank)
-      position[team.ranks[rank].node] = rank;
-    std::vector<Edge> edges;
-    for (const auto& [node, rank] : position)
-      if (const auto pair = sends_to.find(node); pair != sends_to.end() && position.contains(pair->second))
-        edges.push_back({.from = rank, .to = position[pair->second]});
+    auto edges = edges_in(now.plan, team, sends_to);
     if (edges.empty()) continue;
-    const Size size = size_on(now, team.ranks.front().lane);
+    const Size size = size_on(now, team);
     batches.push_back({.id = id,
                        .team = team.id,
                        .root = 0,
@@ -212,7 +245,8 @@ std::optional<Ns> round_allowance(const Situation& now, std::uint32_t round, boo
   const Ns wanted = in_vain(now)                ? kFindAllowance
                     : now.need == Need::compare ? kBrief * kPatience + kConstant
                                                 : kAtMedian * kPatience + kConstant;
-  const Ns share = (now.left - kAnswering) / due - kReform;
+  const Ns reform = now.plan.teaming == Teaming::over_lanes && in_vain(now) ? now.plan.forming : kReform;
+  const Ns share = (now.left - kAnswering) / due - reform;
   return allow(std::min(wanted, std::max(share, kLeastAllowance)), kLeastAllowance, now.left);
 }
 
@@ -229,12 +263,11 @@ bool too_quick(const Situation& now, const Done& last) {
   return std::ranges::any_of(measure.batches, [&](const Batch& batch) {
     const auto team = now.teams.find(batch.team);
     if (team == now.teams.end()) return false;
-    const std::uint16_t lane = team->second->ranks.front().lane;
-    const double median = lane < now.rates.median.size() ? now.rates.median[lane] : 0;
+    const double median = median_on(now, *team->second);
     if (median <= 0) return false;
     const double seconds = static_cast<double>(batch.bytes) * 8 / median * batch.iterations;
     return seconds < std::chrono::duration<double>(kTooQuick).count() &&
-           size_on(now, lane).bytes > 2 * batch.bytes;
+           size_on(now, *team->second).bytes > 2 * batch.bytes;
   });
 }
 
@@ -395,7 +428,7 @@ Step next_round(const Plan& plan, const History& history, const Gate& gate, Need
   const auto teams = partition(plan, wanted->which, free_team_id(history));
   const Form* form = joined(history);
   if (form == nullptr || !same_teams(*form, teams)) {
-    if (left < kForming + kAnswering + kLeastAllowance) return Stop{};
+    if (left < plan.forming + kAnswering + kLeastAllowance) return Stop{};
     return Form{.phase = Phase::blame, .teams = teams};
   }
   const auto allowance = round_allowance(now, wanted->round, wanted->back);

@@ -9,6 +9,7 @@
 #include "judge/groups.h"
 #include "judge/pairs.h"
 #include "judge/rounds.h"
+#include "judge/transport.h"
 #include "measure/collective.h"
 
 namespace netcheck::judge {
@@ -31,6 +32,7 @@ constexpr double kRailFraction = 0.8;
 bool over(const Plan& plan, const History& history) {
   if (plan.nodes.size() < 2 || rails(plan) == 0) return true;
   if (history.refusal || !history.missing.empty() || history.done.size() >= kMaxSteps) return true;
+  if (other_transport(plan, history)) return true;
   return std::ranges::any_of(history.done, [](const Done& done) { return broken(done) != nullptr; });
 }
 
@@ -79,7 +81,7 @@ Step gate_step(const Plan& plan, const History& history, const Gate& gate,
 }
 
 Step form_step(const Plan& plan, const History& history, int which, Ns left) {
-  if (left < kForming + kAnswering) return Stop{};
+  if (left < plan.forming + kAnswering) return Stop{};
   return Form{.phase = Phase::connect, .teams = partition(plan, which, free_team_id(history))};
 }
 
@@ -106,7 +108,7 @@ Step gate_again(const Plan& plan, const History& history, const Gate& gate, Ns l
   const auto teams = partition(plan, *partition_again, free_team_id(history));
   if (const Form* form = joined(history); form != nullptr && same_teams(*form, teams))
     return gate_step(plan, history, gate, size, left);
-  if (left < kForming + kAnswering + size->predicted * 2) return Stop{};
+  if (left < plan.forming + kAnswering + size->predicted * 2) return Stop{};
   return Form{.phase = Phase::gate, .teams = teams};
 }
 
@@ -117,7 +119,7 @@ std::optional<Need> need_of(const Plan& plan, const History& history, const Gate
   const auto figures = figures_of(plan, history);
   if (gate.state != GateState::ended || !figures) return std::nullopt;
   if (too_slow(plan, *figures) || short_way(plan, edges_of(plan, history))) return Need::blame;
-  if (!plan.thresholds.min || plan.thresholds.min_per_pair || rails_differ(*figures)) return Need::compare;
+  if (!plan.thresholds.min || asks_of_ways(plan) || rails_differ(*figures)) return Need::compare;
   return std::nullopt;
 }
 

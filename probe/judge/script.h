@@ -16,8 +16,6 @@ namespace netcheck::judge {
 /// `elapsed`: since the script began. A step is never proposed that could not end within plan.budget.
 [[nodiscard]] Step next(const Plan& plan, const History& history, Ns elapsed);
 
-/// What next() counts for a Form: teams take tens of milliseconds, on a loaded node several hundred.
-inline constexpr Ns kForming = std::chrono::milliseconds(400);
 /// What next() counts for the answers of a step beyond its allowance: some RTTs over the measured links. The
 /// leader keeps its own grace for lost answers out of plan.budget.
 inline constexpr Ns kAnswering = std::chrono::milliseconds(200);

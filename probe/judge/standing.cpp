@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "judge/groups.h"
+#include "judge/rails.h"
 #include "measure/statistics.h"
 
 namespace netcheck::judge {
@@ -37,6 +38,18 @@ Direction opposite(Direction way) {
 }
 
 }  // namespace
+
+std::vector<double> floors_of(const Plan& plan) {
+  const auto rate = [](const std::optional<Rate>& one) { return one ? one->bits_per_second : 0; };
+  const std::uint32_t lanes = rails(plan);
+  std::vector<double> floors(lanes, rate(plan.thresholds.site_floor) / std::max(lanes, 1U));
+  if (!plan.thresholds.min_per_rail) return floors;
+  for (const Rail& rail : rails_of(plan))
+    for (const std::uint16_t lane : rail.lanes)
+      floors[lane] = std::max(floors[lane], rate(plan.thresholds.min_per_rail) * rail.ports /
+                                                static_cast<double>(rail.lanes.size()));
+  return floors;
+}
 
 Standings::Standings(const Plan& plan, std::vector<EdgeFigure> edges, double fraction)
     : lanes_(rails(plan)), edges_(std::move(edges)) {
@@ -128,13 +141,11 @@ void Standings::drop_brief() {
 
 void Standings::set_bars(const Plan& plan, double fraction) {
   set_scores([this](const Path& path) { return counts(path); });
-  const auto rate = [](const std::optional<Rate>& one) { return one ? one->bits_per_second : 0; };
-  const double floor =
-      std::max(rate(plan.thresholds.site_floor) / std::max(lanes_, 1u), rate(plan.thresholds.min_per_rail));
+  const auto floors = floors_of(plan);
   bars_.resize(kind_count_ * lanes_);
   for (std::size_t kind = 0; kind < kind_count_; ++kind)
     for (std::uint32_t lane = 0; lane < lanes_; ++lane)
-      bars_[kind * lanes_ + lane] = bar_for(kind, lane, floor, fraction);
+      bars_[kind * lanes_ + lane] = bar_for(kind, lane, floors[lane], fraction);
 }
 
 Bar Standings::bar_for(std::size_t kind, std::uint32_t lane, double floor, double fraction) const {

@@ -72,6 +72,9 @@ struct Bar {
   std::size_t below_floor = 0;  ///< of them, below the site's floor even unhindered, or dead
 };
 
+/// What the site asks of each lane that all nodes have: its part of the whole, and of its rail. bits/s.
+[[nodiscard]] std::vector<double> floors_of(const Plan& plan);
+
 class Standings {
  public:
   /// `fraction` of the median that is slow: kBlameFraction or kWholeMedian.

@@ -16,6 +16,7 @@
 #include "judge/names.h"
 #include "judge/pairs.h"
 #include "judge/standing.h"
+#include "judge/transport.h"
 
 namespace netcheck::judge {
 namespace {
@@ -69,10 +70,17 @@ std::optional<std::string> corrupt(const Plan& plan, const History& history) {
   return std::nullopt;
 }
 
+/// The bus bandwidth of the plan's operation goes through a node's measured lanes. Not so with NCCL's trees
+/// and switches (NVLS), which exceed the wire, and where a node has more lanes than others.
+bool crosses_once(const Plan& plan, std::uint32_t node) {
+  return plan.teaming == Teaming::per_lane ||
+         (plan.algorithm == "ring" && plan.nodes[node].lanes.size() == rails(plan));
+}
+
 /// What a culprit's node can carry at most over all its rails in its bad direction; bits/s. Every collective
 /// here moves a node's share through its transmit and receive, so no bus bandwidth can exceed it.
 std::optional<Rate> capacity(const Evidence& evidence, const Culprit& culprit) {
-  if (culprit.peer) return std::nullopt;
+  if (culprit.peer || !crosses_once(evidence.plan, culprit.node)) return std::nullopt;
   const Standings standings(evidence.plan, evidence.edges, kWholeMedian);
   std::optional<Rate> least;
   for (const Direction way : {Direction::transmit, Direction::receive}) {
@@ -141,12 +149,6 @@ std::optional<std::string> short_rail(const Evidence& evidence) {
                      format_rate(*worst), format_rate(*least, true));
 }
 
-std::string words(const Evidence& evidence, const ShortWay& way) {
-  return fmt::format("{}>{}: {} of min_per_pair={}", node_name(evidence.plan, way.from),
-                     node_name(evidence.plan, way.to), format_rate(way.rate),
-                     format_rate(*evidence.plan.thresholds.min_per_pair, true));
-}
-
 std::string fail_reason(const Evidence& evidence) {
   const auto& min = evidence.plan.thresholds.min;
   const bool by_sum = min && evidence.figures && evidence.figures->busbw < *min;
@@ -169,8 +171,9 @@ std::optional<Fail> proven_fail(const Evidence& evidence) {
   if ((gate_below(evidence) && !gate_excused(evidence) && twice(evidence)) || below_by_capacity(evidence))
     return Fail{.figures = evidence.figures, .blame = evidence.blame, .reason = fail_reason(evidence)};
   if (evidence.short_way && (evidence.short_way->times >= 2 || evidence.blame.proves()))
-    return Fail{
-        .figures = evidence.figures, .blame = evidence.blame, .reason = words(evidence, *evidence.short_way)};
+    return Fail{.figures = evidence.figures,
+                .blame = evidence.blame,
+                .reason = describe(*evidence.short_way, evidence.plan)};
   return std::nullopt;
 }
 
@@ -185,6 +188,8 @@ std::string trouble_words(Trouble trouble) {
   switch (trouble) {
     case Trouble::no_bytes:
       return "waited for bytes in vain";
+    case Trouble::late:
+      return "did not end in time";
     case Trouble::child_died:
       return "fabric process died";
     case Trouble::child_silent:
@@ -195,23 +200,29 @@ std::string trouble_words(Trouble trouble) {
   return "trouble";
 }
 
-/// Who broke a step, one node's words for all. A process that is gone or was refused comes before one that
-/// gives no sign of life: a healthy one is silent too, while its library connects to a peer that is not
-/// there. Of several silent ones nobody can tell which it is: all are listed.
+/// How sure it is that a trouble is the node's own. Who gives no sign of life, or is late, may be well: so is
+/// a library that connects to a peer that is not there.
+int own_part(Trouble trouble) {
+  if (trouble == Trouble::late) return 0;
+  return trouble == Trouble::child_silent ? 1 : 2;
+}
+
+/// Who broke a step, one node's words for all: of those whose trouble is most their own the first. Where that
+/// may be somebody else's nobody can tell which of them it is: all are listed.
 std::string who_broke(const Plan& plan, const Done& done) {
   const NodeOutcome* first = broken(done);
-  std::vector<std::string> silent;
+  std::vector<std::string> alike;
   for (const NodeOutcome& outcome : done.outcomes) {
     if (!outcome.trouble || is_evidence(*outcome.trouble)) continue;
-    if (*outcome.trouble == Trouble::child_silent)
-      silent.push_back(node_name(plan, outcome.node));
-    else if (*first->trouble == Trouble::child_silent)
-      first = &outcome;
+    const int part = own_part(*outcome.trouble), most = own_part(*first->trouble);
+    if (part > most) first = &outcome;
+    if (part > most) alike.clear();
+    if (part >= most) alike.push_back(node_name(plan, outcome.node));
   }
   const std::string detail = printable(first->detail, kReasonBytes);
   std::string who = node_name(plan, first->node);
-  if (*first->trouble == Trouble::child_silent && silent.size() > 1)
-    who = fold_node_list(silent, kReasonBytes / 3) + ", one of them or the way between";
+  if (own_part(*first->trouble) < 2 && alike.size() > 1)
+    who = fold_node_list(alike, kReasonBytes / 3) + ", one of them or the way between";
   return fmt::format("{}: {}{}{}", who, trouble_words(*first->trouble), detail.empty() ? "" : ": ", detail);
 }
 
@@ -228,7 +239,7 @@ bool passed(const Evidence& evidence) {
   if (!evidence.figures) return false;
   if (too_slow(evidence.plan, *evidence.figures)) return false;
   if (evidence.short_way) return false;
-  if (evidence.plan.thresholds.min_per_pair && evidence.edges.empty()) return false;
+  if (asks_of_ways(evidence.plan) && evidence.edges.empty()) return false;
   // Cut short by the budget in one partition: a figure that is enough stays enough.
   const bool enough = evidence.gate.state == GateState::growing && group_count(evidence.plan) == 1;
   return evidence.gate.state == GateState::ended || enough;
@@ -319,6 +330,10 @@ Verdict decide(const Plan& plan, const History& history) {
     evidence.short_way = short_way(plan, evidence.edges);
   }
   auto fail = proven_fail(evidence);
+  if (const auto other = other_transport(plan, history)) {
+    if (!fail) fail = Fail{.figures = evidence.figures, .blame = {}, .reason = {}};
+    fail->transport = *other;
+  }
   // What the hardware is known by was not measured: it stands also where nothing could be.
   auto bad = flawed(plan);
   if (!fail && !bad.empty()) fail = Fail{.figures = evidence.figures, .blame = {}, .reason = {}};
@@ -330,6 +345,9 @@ Verdict decide(const Plan& plan, const History& history) {
     return inconclusive(evidence, Phase::blame, evidence.blame.explanation);
   if (evidence.blame.dead)
     return inconclusive(evidence, Phase::blame, "a way carried nothing, once, and was not tried again");
+  if (passed(evidence) && transport_unknown(plan, history))
+    return inconclusive(evidence, Phase::connect,
+                        "the fabric did not say what carries the bytes, for require_transport");
   // What broke after the gate had ended takes nothing from its figure.
   if (passed(evidence) && evidence.gate.state == GateState::ended) return pass(evidence);
   if (auto broke = broken_step(evidence)) return *broke;
@@ -344,9 +362,11 @@ Verdict decide(const Plan& plan, const History& history) {
     return inconclusive(evidence, last, "a node's samples were not complete");
   if (evidence.short_way)
     return inconclusive(evidence, last,
-                        words(evidence, *evidence.short_way) + ", once, and not measured again");
-  if (evidence.gate.state == GateState::ended && evidence.plan.thresholds.min_per_pair)
-    return inconclusive(evidence, last, "no time was left to measure pairs, for min_per_pair");
+                        describe(*evidence.short_way, plan) + ", once, and not measured again");
+  if (evidence.gate.state == GateState::ended && asks_of_ways(plan))
+    return inconclusive(evidence, last,
+                        fmt::format("no time was left to measure pairs, for {}",
+                                    plan.thresholds.min_per_pair ? "min_per_pair" : "min_per_rail"));
   return inconclusive(evidence, last,
                       evidence.figures ? "time ran out before the figure had stopped growing"
                                        : "time ran out before anything was measured");

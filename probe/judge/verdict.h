@@ -28,6 +28,7 @@ struct Fail {
   Blame blame;
   std::string reason;          ///< clause for the line when no culprit carries it; may be empty
   std::vector<Flawed> flawed;  ///< alone, or beside slow nodes
+  std::string transport;       ///< what carries the bytes, where the site demands another; nobody's fault
   bool dead = false;  ///< a data path carries nothing at all: a bandwidth of 0, whatever was measured before
 };
 /// Could not measure. Never refuses, never drains.

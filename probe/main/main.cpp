@@ -46,7 +46,8 @@ constexpr const char* kAbout =
     "    sacct -X -P -o JobID,State,AdminComment\n";
 constexpr const char* kFooter =
     "Exit codes: 0 pass or done, 1 fail, 2 usage or configuration error, 3 inconclusive.\n"
-    "Example:  netcheck replay /run/netcheck/records/mycluster-17-0.json";
+    "Example:  netcheck doctor --peer n2\n"
+    "More of a subcommand:  netcheck doctor --help";
 
 // This very file, whatever it was called by: the probe and the fabric child are started from it.
 std::string own_path() {
@@ -72,6 +73,7 @@ struct Arguments {
   std::string fabric;
   std::string module_directory;
   std::string record;
+  std::optional<std::string> replay_config;
   netcheck::PolicyQuestion policy;
   netcheck::doctor::Order doctor;
   netcheck::TopoQuestion topo;
@@ -231,15 +233,27 @@ void add_topo(CLI::App& app, Arguments& arguments, std::function<int()>& chosen)
 }
 
 void add_replay(CLI::App& app, Arguments& arguments, std::function<int()>& chosen) {
-  CLI::App* replay = app.add_subcommand("replay", "judges the samples of a leader's record again");
+  CLI::App* replay = app.add_subcommand(
+      "replay",
+      "judges the samples of a leader's record again; exits as a check does: 0 pass, 1 fail, "
+      "3 inconclusive\n"
+      "Example:  netcheck replay /run/netcheck/records/mycluster-17-0.json");
   replay->add_option("record", arguments.record, "a file of /run/netcheck/records")->required();
-  replay->callback([&] { chosen = [&] { return netcheck::replay(arguments.record); }; });
+  replay->add_option(
+      "--config", arguments.replay_config,
+      "a site's configuration: what it would have made of them, rather than what was asked then");
+  replay->callback(
+      [&] { chosen = [&] { return netcheck::replay(arguments.record, arguments.replay_config); }; });
 }
 
 // CLI11 would say only that a subcommand is required.
-std::string unknown_subcommand(const CLI::App& app, int argc, char** argv) {
+std::string unknown_word(const CLI::App& app, int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "";
-  if (word.empty() || word.front() == '-') return {};
+  if (word.empty()) return {};
+  if (word.front() == '-')
+    return app.get_option_no_throw(word) == nullptr
+               ? fmt::format("there is no option '{}' before a subcommand", netcheck::printable(word, 40))
+               : "";
   std::string known;
   for (const CLI::App* subcommand : app.get_subcommands({})) {
     if (subcommand->get_name() == word) return {};
@@ -248,8 +262,13 @@ std::string unknown_subcommand(const CLI::App& app, int argc, char** argv) {
   return fmt::format("there is no subcommand '{}', only {}", netcheck::printable(word, 40), known);
 }
 
-int usage(const std::string& reason) {
-  fmt::print(stderr, "netcheck: {} (try: netcheck --help)\n", netcheck::printable(reason, 400));
+// Wrong use of the subcommand that the first word names, or of the program.
+int usage(const CLI::App& app, int argc, char** argv, const std::string& reason) {
+  std::string name = "netcheck";
+  for (const CLI::App* subcommand : app.get_subcommands({}))
+    if (argc > 1 && subcommand->get_name() == argv[1] && !subcommand->get_group().empty())
+      name += " " + subcommand->get_name();
+  fmt::print(stderr, "{0}: {1} (try: {0} --help)\n", name, netcheck::printable(reason, 400));
   return static_cast<int>(ExitCode::usage);
 }
 
@@ -257,7 +276,6 @@ int run(int argc, char** argv) {
   CLI::App app(kAbout);
   app.name("netcheck");
   app.set_version_flag("--version", std::string("netcheck ") + NETCHECK_VERSION);
-  app.footer(kFooter);
   app.require_subcommand(1);
   Arguments arguments;
   std::function<int()> chosen;
@@ -267,8 +285,9 @@ int run(int argc, char** argv) {
   add_topo(app, arguments, chosen);
   add_replay(app, arguments, chosen);
   add_internal(app, arguments, chosen);
-  if (const std::string unknown = unknown_subcommand(app, argc, argv); !unknown.empty())
-    return usage(unknown);
+  app.footer(kFooter);  // after the subcommands, which would take it over
+  if (const std::string unknown = unknown_word(app, argc, argv); !unknown.empty())
+    return usage(app, argc, argv, unknown);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -278,7 +297,7 @@ int run(int argc, char** argv) {
     fmt::print("{}\n", version.what());
     return 0;
   } catch (const CLI::ParseError& error) {
-    return usage(error.what());
+    return usage(app, argc, argv, error.what());
   }
   return chosen();
 }

@@ -6,16 +6,21 @@
 #include <fstream>
 
 #include "contract/wire.h"
+#include "judge/job_limit.h"
 #include "judge/line.h"
 #include "judge/verdict.h"
+#include "policy/policy.h"
+#include "prolog/premises.h"
 #include "prolog/record.h"
+#include "session/plan.h"
 #include "session/report.h"
 
 namespace netcheck {
 namespace {
 
-constexpr std::size_t kMaxNode = 64;       // HOST_NAME_MAX
-constexpr std::size_t kMaxNodes = 65'536;  // of one job: more than any cluster has
+constexpr std::size_t kMaxNode = 64;         // HOST_NAME_MAX
+constexpr std::size_t kMaxRequest = 16'384;  // longer than any that Slurm passes on and netcheck reads
+constexpr std::size_t kMaxNodes = 65'536;    // of one job: more than any cluster has
 
 struct Judged {
   judge::Verdict verdict;
@@ -62,7 +67,29 @@ std::string first_node(const Fields& record) {
                                                      : printable(nodes.front().get<std::string>(), kMaxNode);
 }
 
-Result<Judged> judge_again(const std::string& path) {
+/// What the site's file asks of this job, its user's request included. Rules by GPU are left out: a record
+/// does not tell their model.
+Result<Policy> policy_of(const Fields& record, const judge::Plan& plan, const std::string& config) {
+  std::error_code error;
+  if (!std::filesystem::exists(config, error) && !error)
+    return fail("read the configuration", config, "there is no such file");
+  const auto site = prolog::read_site(config);
+  if (!site) return tl::unexpected(site.error());
+  const auto request = parse_request(record.text("request", kMaxRequest));
+  if (!request) return tl::unexpected(request.error());
+  JobKind kind{.partition = record.text("partition", kMaxNode),
+               .account = record.text("account", kMaxNode),
+               .nodes = static_cast<std::uint32_t>(plan.nodes.size()),
+               .gpu = std::nullopt,
+               .hardware = std::nullopt};
+  if (!plan.nodes.empty()) kind.hardware = plan.nodes.front().machine;
+  auto policy = resolve(*site, kind);
+  if (!policy) return tl::unexpected(policy.error());
+  std::vector<Wish> wishes;
+  return apply(std::move(*policy), *request, wishes);
+}
+
+Result<Judged> judge_again(const std::string& path, const std::optional<std::string>& config) {
   const auto value = read_json(path);
   if (!value) return tl::unexpected(value.error());
   try {
@@ -79,7 +106,15 @@ Result<Judged> judge_again(const std::string& path) {
     if (!record.has("report"))
       return fail("replay", path, "it holds no samples", "its line says why nothing was measured");
     const Fields report(record.object("report"), "report");
-    const judge::Plan plan = judge::plan_from_json(report.object("plan"));
+    judge::Plan plan = judge::plan_from_json(report.object("plan"));
+    if (config) {
+      auto policy = policy_of(record, plan, *config);
+      if (!policy) return tl::unexpected(policy.error());
+      policy->fabric = plan.teaming == judge::Teaming::over_lanes ? "nccl" : "ucx";  // as it was measured
+      plan.thresholds = session::thresholds_of(*policy);
+      plan.weights = policy->findings;
+      judge::set_bars(plan);
+    }
     const judge::Verdict verdict =
         judge::decide(plan, judge::history_from_json(report.object("history"), plan));
     return Judged{verdict, judge::line(verdict, plan, record.duration("took"))};
@@ -92,8 +127,8 @@ Result<Judged> judge_again(const std::string& path) {
 
 }  // namespace
 
-int replay(const std::string& path) {
-  const auto judged = judge_again(path);
+int replay(const std::string& path, const std::optional<std::string>& config) {
+  const auto judged = judge_again(path, config);
   if (!judged) {
     fmt::print(stderr, "netcheck: {}\n", describe(judged.error()));
     return static_cast<int>(ExitCode::usage);

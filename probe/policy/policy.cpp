@@ -100,6 +100,17 @@ std::string hardware_term(const Policy& policy) {
       count(policy.ports), policy.nccl_topology, to_json(policy.findings).dump());
 }
 
+/// How the fabric over GPUs measures. Where its libraries lie is each node's own affair.
+void add_nccl(const Policy& policy, std::vector<std::string>& terms) {
+  terms.push_back(fmt::format("nccl.algorithm={}", policy.nccl_algorithm));
+  terms.push_back(fmt::format("nccl.max_world={}", policy.max_world));
+  terms.push_back(fmt::format("nccl.mig={}", name(policy.mig)));
+  terms.push_back(fmt::format("nccl.busy={}", name(policy.busy)));
+  terms.push_back(fmt::format("nccl.require_transport={}", policy.require_transport));
+  for (const auto& [variable, value] : policy.nccl_env)
+    terms.push_back(fmt::format("{}={}", variable, value));
+}
+
 }  // namespace
 
 std::string_view name(Mode mode) {
@@ -108,6 +119,10 @@ std::string_view name(Mode mode) {
 
 std::string_view name(Shared shared) {
   return shared == Shared::measure ? "measure" : "skip";
+}
+
+std::string_view name(OnGpu action) {
+  return action == OnGpu::measure ? "measure" : "refuse";
 }
 
 std::string_view name(OnInconclusive action) {
@@ -157,30 +172,42 @@ std::vector<std::string> without_effect(const Policy& policy) {
 }
 
 std::vector<std::string> agreement_terms(const Policy& policy) {
-  return {fmt::format("threshold.min={}", term(policy.min)),
-          fmt::format("threshold.site_min={}", term(policy.site_min)),
-          fmt::format("threshold.min_per_rail={}", term(policy.min_per_rail)),
-          fmt::format("threshold.min_per_pair={}", term(policy.min_per_pair)),
-          hardware_term(policy),
-          fmt::format("check.op={}", policy.op),
-          fmt::format("check.time={}ns", policy.time.count()),
-          fmt::format("check.rendezvous={}ns", policy.rendezvous.count()),
-          fmt::format("check.slice={}ns", policy.slice.count()),
-          fmt::format("check.group_size={}", policy.group_size),
-          fmt::format("probe.memory={}", policy.memory),
-          fmt::format("fabric.fabric={}", policy.fabric)};
+  std::vector<std::string> terms = {fmt::format("threshold.min={}", term(policy.min)),
+                                    fmt::format("threshold.site_min={}", term(policy.site_min)),
+                                    fmt::format("threshold.min_per_rail={}", term(policy.min_per_rail)),
+                                    fmt::format("threshold.min_per_pair={}", term(policy.min_per_pair)),
+                                    hardware_term(policy),
+                                    fmt::format("check.op={}", policy.op),
+                                    fmt::format("check.time={}ns", policy.time.count()),
+                                    fmt::format("check.rendezvous={}ns", policy.rendezvous.count()),
+                                    fmt::format("check.slice={}ns", policy.slice.count()),
+                                    fmt::format("check.group_size={}", policy.group_size),
+                                    fmt::format("probe.memory={}", policy.memory),
+                                    fmt::format("fabric.fabric={}", policy.fabric)};
+  if (policy.fabric != "ucx") add_nccl(policy, terms);
+  return terms;
 }
 
 std::string measured_with(const Policy& policy) {
-  return hash_of({fmt::format("fabric={}", policy.fabric),
-                  fmt::format("devices={}", fmt::join(policy.devices, ",")),
-                  fmt::format("exclude={}", fmt::join(policy.exclude, ",")), fmt::format("op={}", policy.op),
-                  fmt::format("group_size={}", policy.group_size), fmt::format("memory={}", policy.memory),
-                  fmt::format("slice={}ns", policy.slice.count()), hardware_term(policy)});
+  std::vector<std::string> terms = {fmt::format("fabric={}", policy.fabric),
+                                    fmt::format("devices={}", fmt::join(policy.devices, ",")),
+                                    fmt::format("exclude={}", fmt::join(policy.exclude, ",")),
+                                    fmt::format("op={}", policy.op),
+                                    fmt::format("group_size={}", policy.group_size),
+                                    fmt::format("memory={}", policy.memory),
+                                    fmt::format("slice={}ns", policy.slice.count()),
+                                    hardware_term(policy)};
+  if (policy.fabric != "ucx") add_nccl(policy, terms);
+  return hash_of(terms);
 }
 
 std::string agreement(const Policy& policy) {
   return hash_of(agreement_terms(policy));
+}
+
+std::string fabric_of(const Policy& policy, bool has_gpus) {
+  if (policy.fabric != "auto") return policy.fabric;
+  return has_gpus ? "nccl" : "ucx";
 }
 
 std::string address_of(const Policy& policy, const std::string& node) {

@@ -19,9 +19,12 @@ namespace netcheck {
 
 enum class Mode : std::uint8_t { opt_in, always };
 enum class Shared : std::uint8_t { skip, measure };
+/// What becomes of GPUs that are not what a figure is for: slices of MIG, or used by others.
+enum class OnGpu : std::uint8_t { refuse, measure };
 enum class OnInconclusive : std::uint8_t { annotate, requeue_once };
 [[nodiscard]] std::string_view name(Mode mode);              ///< "opt-in", "always"
 [[nodiscard]] std::string_view name(Shared shared);          ///< "skip", "measure"
+[[nodiscard]] std::string_view name(OnGpu action);           ///< "refuse", "measure"
 [[nodiscard]] std::string_view name(OnInconclusive action);  ///< "annotate", "requeue_once"
 
 /// "1%" of something, or a number of it.
@@ -73,6 +76,7 @@ struct Policy {
   bool dry_run = false;
   OnInconclusive on_inconclusive = OnInconclusive::annotate;
   Action requeue_fallback = Action::annotate;
+  bool between_switches = false;  ///< refuse also for what is slow only between leaf switches
   std::uint32_t max_requeues = 2;
   std::uint32_t max_drain = 1;
   Share max_drained_total{.percent = 1};
@@ -89,9 +93,16 @@ struct Policy {
   std::string key_file;                             ///< for credential = "key"
   std::string munge_socket;                         ///< "" = libmunge's default
   // [fabric]
-  std::string fabric = "ucx";
+  std::string fabric = "auto";       ///< "auto": by what the job has (fabric_of); or a module's name
   std::vector<std::string> devices;  ///< globs, in rail order; empty: chosen (docs/design.md)
   std::vector<std::string> exclude;  ///< globs on top of the built-in ones
+  // [nccl]: the fabric over GPUs
+  std::string nccl_library, nccl_driver, nccl_watcher;  ///< paths; "": where the loader finds them
+  std::map<std::string, std::string> nccl_env;          ///< NCCL_* = value
+  std::string nccl_algorithm = "Ring";
+  std::uint32_t max_world = 64;  ///< ranks of a communicator, but never under those of two nodes
+  OnGpu mig = OnGpu::refuse, busy = OnGpu::refuse;
+  std::string require_transport;  ///< "IB": what NCCL's bytes must go over between nodes; "": anything
   // [record]
   std::string run_directory = "/run/netcheck";
   std::string spool_dir;  ///< where records are kept for good; "": nowhere
@@ -179,6 +190,9 @@ struct Wish {
 /// submission, where a partition may not be known.
 [[nodiscard]] std::vector<Wish> not_granted_for_sure(const Site& site, const JobKind& kind,
                                                      const Request& request);
+
+/// The module for a job on this node.
+[[nodiscard]] std::string fabric_of(const Policy& policy, bool has_gpus);
 
 /// How a node is reached: the site's exception, else its template with {node} filled in.
 [[nodiscard]] std::string address_of(const Policy& policy, const std::string& node);

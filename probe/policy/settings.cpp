@@ -2,8 +2,10 @@
 #include "policy/settings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "policy/profiles.h"
@@ -46,6 +48,25 @@ std::string check_user(const std::string& value) {
 std::string check_fabric(const std::string& value) {
   // It becomes part of a file's name: netcheck-fabric-NAME.so.
   return !value.empty() && value.size() <= 32 && made_of(value, "_-") ? "" : "must be the name of a module";
+}
+
+/// NCCL's names for them. Some fit no operation or no machine: then it says so, or hangs.
+constexpr std::array kNcclAlgorithms{"Ring",     "Tree", "CollnetDirect", "CollnetChain", "NVLS",
+                                     "NVLSTree", "PAT"};
+
+std::string nccl_algorithms() {
+  return fmt::format("\"{}\"", fmt::join(kNcclAlgorithms, "\", \""));
+}
+
+std::string check_algorithm(const std::string& value) {
+  return std::ranges::find(kNcclAlgorithms, value) != kNcclAlgorithms.end()
+             ? ""
+             : fmt::format("must be one of {}", nccl_algorithms());
+}
+
+/// "IB", "RoCE", "Socket", "AWS Libfabric": a plugin calls itself what it likes.
+std::string check_transport(const std::string& value) {
+  return value.size() <= 32 && made_of(value, "_-. ") ? "" : "must be the name of a transport, or \"\"";
 }
 
 constexpr const char* kOperationForm =
@@ -191,6 +212,8 @@ std::vector<Setting> action() {
        choice(&Policy::on_inconclusive, {OnInconclusive::annotate, OnInconclusive::requeue_once})},
       {"action", "requeue_fallback", Scope::job, "instead of a requeue that is not possible",
        choice(&Policy::requeue_fallback, {Action::annotate, Action::hold, Action::cancel})},
+      {"action", "between_switches", Scope::job,
+       "whether a job is refused that is slow between switches only", flag(&Policy::between_switches)},
       {"action", "max_requeues", Scope::job, "most requeues of one job", whole(&Policy::max_requeues, 0, 16)},
       {"action", "max_drain", Scope::job, "most nodes drained for one job",
        whole(&Policy::max_drain, 0, kMost)},
@@ -230,9 +253,30 @@ std::vector<Setting> peers() {
 std::vector<Setting> fabric() {
   return {
       {"fabric", "fabric", Scope::job, "the module that moves the bytes",
-       text(&Policy::fabric, "the name of a module", check_fabric)},
+       text(&Policy::fabric, "\"auto\", or the name of a module", check_fabric)},
       {"fabric", "devices", Scope::job, "the devices that carry the traffic", devices(&Policy::devices)},
       {"fabric", "exclude", Scope::job, "those that never do", devices(&Policy::exclude)},
+  };
+}
+
+std::vector<Setting> nccl() {
+  constexpr std::int64_t kMostRanks = 4'096;
+  return {
+      {"nccl", "library", Scope::site, "NCCL itself, libnccl.so.2", path(&Policy::nccl_library, true)},
+      {"nccl", "driver", Scope::site, "the CUDA driver's library, libcuda.so.1",
+       path(&Policy::nccl_driver, true)},
+      {"nccl", "watcher", Scope::site, "NVML, libnvidia-ml.so.1", path(&Policy::nccl_watcher, true)},
+      {"nccl", "env", Scope::job, "NCCL's own settings", nccl_variables()},
+      {"nccl", "algorithm", Scope::job, "how NCCL moves the bytes (NCCL_ALGO)",
+       text(&Policy::nccl_algorithm, nccl_algorithms(), check_algorithm)},
+      {"nccl", "max_world", Scope::job, "most GPUs of one communicator",
+       whole(&Policy::max_world, 2, kMostRanks)},
+      {"nccl", "mig", Scope::job, "what becomes of GPUs in MIG mode",
+       choice(&Policy::mig, {OnGpu::refuse, OnGpu::measure})},
+      {"nccl", "busy", Scope::job, "what becomes of GPUs that others compute on",
+       choice(&Policy::busy, {OnGpu::refuse, OnGpu::measure})},
+      {"nccl", "require_transport", Scope::job, "what NCCL's bytes must go over between nodes",
+       text(&Policy::require_transport, "the name of a transport, or \"\"", check_transport)},
   };
 }
 
@@ -249,7 +293,7 @@ std::vector<Setting> record() {
 std::vector<Setting> collect() {
   std::vector<Setting> all;
   for (auto* part :
-       {thresholds, findings, hardware, check, when, users, action, probe, peers, fabric, record})
+       {thresholds, findings, hardware, check, when, users, action, probe, peers, fabric, nccl, record})
     for (Setting& setting : part())
       all.push_back(std::move(setting));
   return all;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "contract/nccl_variable.h"
+
 namespace netcheck::policy {
 
 namespace {
@@ -14,6 +16,8 @@ constexpr std::size_t kMaxTextBytes = 255;
 constexpr std::size_t kMaxPathBytes = 1'024;
 constexpr std::size_t kMaxEntries = 64;            ///< device globs: a node has a dozen rails at most
 constexpr std::uint64_t kMaxMemory = 64ull << 30;  ///< a message of 64 GiB outlasts every deadline
+/// NCCL's variables; the node's hello has each as a term of its own, of at most 64.
+constexpr std::size_t kMaxVariables = 32;
 constexpr const char* kNone = "none";
 
 template <typename Field>
@@ -347,6 +351,31 @@ Value addresses() {
           },
           .copy = copies(&Policy::addresses),
           .show = [](const Policy& policy) { return Json(policy.addresses); }};
+}
+
+Value nccl_variables() {
+  constexpr const char* kForm = "a table of NCCL_… = \"value\"";
+  return {.form = kForm,
+          .read = [=](Policy& policy, const toml::node& node) -> std::string {
+            const auto* table = node.as_table();
+            if (table == nullptr) return fmt::format("must be {}", kForm);
+            if (table->size() > kMaxVariables)
+              return fmt::format("must have at most {} entries", kMaxVariables);
+            std::map<std::string, std::string> out;
+            for (const auto& [key, value] : *table) {
+              const std::string name = printable(key.str(), 64);
+              const auto* text = value.as_string();
+              if (text == nullptr) return fmt::format("must be {}: {} has no text in quotes", kForm, name);
+              if (key.str() == "NCCL_ALGO") return "has NCCL_ALGO: that is 'algorithm'";
+              if (auto wrong = wrong_nccl_variable(key.str(), text->get()); !wrong.empty())
+                return fmt::format("has {}: {}", name, wrong);
+              out.emplace(key.str(), text->get());
+            }
+            policy.nccl_env = std::move(out);
+            return {};
+          },
+          .copy = copies(&Policy::nccl_env),
+          .show = [](const Policy& policy) { return Json(policy.nccl_env); }};
 }
 
 }  // namespace netcheck::policy

@@ -33,6 +33,7 @@ using Check = std::function<std::string(const std::string&)>;
 [[nodiscard]] Value actions(std::vector<Action> Policy::*field);
 [[nodiscard]] Value memory();
 [[nodiscard]] Value addresses();
+[[nodiscard]] Value nccl_variables();
 
 /// A text of letters, digits and `extra` alone.
 [[nodiscard]] bool made_of(std::string_view text, std::string_view extra);

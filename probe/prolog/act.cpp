@@ -7,6 +7,7 @@
 #include <ctime>
 #include <thread>
 
+#include "judge/pairs.h"
 #include "system/loop.h"
 
 namespace netcheck::prolog {
@@ -75,6 +76,10 @@ class Act {
     if (questions.nodes)
       take(call("sinfo", {"--noheader", "--all", "--Node", "--Format=" + nodes_format()}), cluster_.nodes,
            [](const std::string& text) { return read_nodes(text); });
+    if (!questions.switches) return;
+    auto switches = read_switches(found_.topology);
+    if (!switches) unknown(switches.error());
+    cluster_.switches = switches ? std::optional(std::move(*switches)) : std::nullopt;
   }
   Result<std::string> call(const std::string& program, std::vector<std::string> arguments) {
     return controller_.call(program, std::move(arguments), deadline_);
@@ -158,6 +163,12 @@ class Act {
                                              folded(plan_.drain), job_.target, plan_.drain_reason)
                                : fmt::format("job {}: {} not drained: {}", job_.target, folded(plan_.drain),
                                              describe(done.error())));
+    if (done || done.error().attempted != "call") return;  // no answer in time: it may have been done
+    // The line told of it beforehand, and must not go on telling.
+    drained_.clear();
+    cluster_.drain_refused = true;
+    decide();
+    announce();
   }
 
   void carry_out() {
@@ -263,16 +274,31 @@ bool any_wrong(const judge::History& history) {
   return false;
 }
 
+/// By name, each way once.
+std::vector<std::pair<std::string, std::string>> slow_ways_of(const session::Report& report) {
+  std::vector<std::pair<std::string, std::string>> ways;
+  for (const judge::Pair& way : judge::slow_ways(report.plan, judge::edges_of(report.plan, report.history)))
+    ways.emplace_back(report.plan.nodes[way.from].name, report.plan.nodes[way.to].name);
+  return ways;
+}
+
 }  // namespace
 
-Case case_of(const Record& record, const Outcome& outcome, std::vector<std::string> kill_switches) {
+Case case_of(const Record& record, const Outcome& outcome, std::vector<std::string> kill_switches,
+             std::filesystem::path topology) {
   const Roster& roster = record.job.roster;
-  Case found{roster.run, record.job.partition,     record.line,
-             {},         record.assignment.policy, std::move(kill_switches)};
+  Case found{roster.run,
+             record.job.partition,
+             record.line,
+             {},
+             record.assignment.policy,
+             std::move(kill_switches),
+             std::move(topology)};
   found.finding.nodes = roster.nodes;
   if (!record.judged || !record.report) return found;
   found.finding = finding_of(*record.judged, outcome.by_site, record.report->plan);
   found.finding.corrupt = any_wrong(record.report->history);
+  found.finding.slow_ways = slow_ways_of(*record.report);
   // Nodes that would not or could not take part: to come back would change nothing.
   if (record.report->history.refusal && found.finding.kind == Finding::Kind::broken_off)
     found.finding.kind = Finding::Kind::not_measured;

@@ -3,6 +3,7 @@
 // every action tells what did it, and so that checks which act at the same moment see each other.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -23,11 +24,12 @@ struct Case {
   Finding finding;
   Policy policy;
   std::vector<std::string> kill_switches;  ///< paths: once one is there, nothing is acted on
+  std::filesystem::path topology;          ///< Slurm's topology.conf, where there is one
 };
 
 /// What the supervisor has judged itself; nothing that the probe merely claims.
 [[nodiscard]] Case case_of(const Record& record, const Outcome& outcome,
-                           std::vector<std::string> kill_switches);
+                           std::vector<std::string> kill_switches, std::filesystem::path topology);
 
 struct Acted {
   Action action = Action::annotate;

@@ -140,7 +140,31 @@ class Decision {
     if (job_.component) return "heterogeneous";  // Slurm cannot requeue a component without its siblings
     if (!cluster_.standing) return "state-unknown";
     if (!cluster_.standing->running()) return "state-" + cluster_.standing->state;
+    if (sites_action()) return no_proof_within_a_switch();
     return {};
+  }
+
+  // What is slow only on ways between leaf switches may be an uplink: other jobs fill it whenever they like,
+  // and no job is to be refused for that, unless the site says so.
+  [[nodiscard]] std::string no_proof_within_a_switch() const {
+    if (finding_.kind != Finding::Kind::fail || finding_.flawed || policy_.between_switches) return {};
+    if (!cluster_.switches) return "switches-unknown";
+    if (!cluster_.switches->part(finding_.nodes)) return {};
+    const auto within = [&](const auto& way) { return cluster_.switches->share(way.first, way.second); };
+    return std::ranges::any_of(finding_.slow_ways, within) ? "" : "between-switches";
+  }
+
+  // The same of a node alone. Where it shares its leaf switch with no node that it was slow with, its uplink
+  // is not told from its own link.
+  [[nodiscard]] std::string alone_on_its_switch(const Finding::Isolated& culprit) const {
+    if (culprit.own_word) return {};
+    if (!cluster_.switches) return "switches-unknown";
+    if (!cluster_.switches->part(finding_.nodes)) return {};
+    const auto proves = [&](const auto& way) {
+      return (way.first == culprit.node || way.second == culprit.node) &&
+             cluster_.switches->share(way.first, way.second);
+    };
+    return std::ranges::any_of(finding_.slow_ways, proves) ? "" : "alone-on-its-switch";
   }
 
   [[nodiscard]] std::string why_not(Action action) const {
@@ -198,6 +222,7 @@ class Decision {
     if (!drains(policy_, finding_)) return;
     if (finding_.corrupt) return drain_brake("corrupt-data");
     if (finding_.noisy) return drain_brake("noisy");
+    if (cluster_.drain_refused) return drain_brake("refused");
     if (!cluster_.nodes) return drain_brake("nodes-unknown");
     if (cluster_.deeds_failed) return drain_brake("actions-uncounted");
     if (!cluster_.announced) return drain_brake("drains-unknown");
@@ -209,10 +234,11 @@ class Decision {
       if (drained_by_us(node)) drained.insert(node.name);
     }
     const std::uint32_t most = policy_.max_drained_total.of(static_cast<std::uint32_t>(all.size()));
-    std::string words;
+    std::string measured, found;  // in words
     for (const Finding::Isolated& culprit : finding_.drainable) {
       std::string why = why_no_drain(culprit.node);
       if (why.empty() && culprit.fast_enough) why = "fast-enough";
+      if (why.empty()) why = alone_on_its_switch(culprit);
       if (!why.empty()) why = fmt::format("{}:{}", culprit.node, why);
       const bool full = plan_.drain.size() >= policy_.max_drain,
                  over = !drained.contains(culprit.node) && drained.size() >= most;
@@ -225,10 +251,15 @@ class Decision {
       }
       plan_.drain.push_back(culprit.node);
       drained.insert(culprit.node);
-      words += " " + culprit.words;
-      plan_.drain_reason =
-          printable(fmt::format("{}job {} measured{}", kDrainReason, job_.target, words), kReasonBytes);
+      (culprit.own_word ? found : measured) += " " + culprit.words;
+      plan_.drain_reason = printable(fmt::format("{}job {}{}{}", kDrainReason, job_.target,
+                                                 said(" measured", measured), said(" found", found)),
+                                     kReasonBytes);
     }
+  }
+
+  static std::string said(const char* verb, const std::string& words) {
+    return words.empty() ? "" : verb + words;
   }
 
   // Never a node that somebody has a reason for already, whatever its state.
@@ -319,7 +350,7 @@ void add_broken(const judge::Fail& failed, Finding& finding) {
       if (node >= finding.nodes.size()) continue;
       const std::string& name = finding.nodes[node];
       if (std::ranges::find(finding.drainable, name, &Finding::Isolated::node) == finding.drainable.end())
-        finding.drainable.push_back({name, flawed.words});
+        finding.drainable.push_back({.node = name, .words = flawed.words, .own_word = true});
     }
   }
 }
@@ -345,6 +376,7 @@ Finding finding_of(const judge::Verdict& verdict, const std::optional<judge::Ver
                             if (known(culprit) && !contains(finding.culprits, finding.nodes[culprit.node]))
                               finding.culprits.push_back(finding.nodes[culprit.node]);
                           add_flawed(failed, finding);
+                          finding.flawed = !failed.flawed.empty();
                           if (finding.culprits.empty())
                             finding.no_culprit = failed.flawed.empty()
                                                      ? why_no_culprit(failed.blame, plan.nodes.size())
@@ -359,7 +391,8 @@ Finding finding_of(const judge::Verdict& verdict, const std::optional<judge::Ver
   for (const judge::Culprit& culprit : site_fail->blame.culprits) {
     if (!known(culprit) || !culprit.isolated) continue;
     const std::string& node = finding.nodes[culprit.node];
-    const Finding::Isolated isolated{node, judge::describe(culprit, plan), fast_enough(plan, culprit)};
+    const Finding::Isolated isolated{
+        .node = node, .words = judge::describe(culprit, plan), .fast_enough = fast_enough(plan, culprit)};
     const auto there = std::ranges::find(finding.drainable, node, &Finding::Isolated::node);
     if (there == finding.drainable.end())
       finding.drainable.push_back(isolated);
@@ -383,6 +416,7 @@ Questions questions(const Policy& policy, const Finding& finding, const JobFacts
                         own.requeues < policy.max_requeues;
   ask.placement = requeues;
   ask.nodes = requeues || drains(policy, finding);
+  ask.switches = finding.kind == Finding::Kind::fail && (may_refuse(policy, finding) || ask.nodes);
   return ask;
 }
 

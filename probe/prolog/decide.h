@@ -4,12 +4,14 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "judge/verdict.h"
 #include "policy/policy.h"
 #include "prolog/annotate.h"
 #include "prolog/facts.h"
+#include "prolog/switches.h"
 
 namespace netcheck::prolog {
 
@@ -39,9 +41,13 @@ struct Finding {
   struct Isolated {
     std::string node, words;  ///< "n3(tx: 95.9Mbps)"
     bool fast_enough =
-        false;  ///< slower than others, and as fast as the site asks: the way to it, or by design
+        false;              ///< slower than others, and as fast as the site asks: the way to it, or by design
+    bool own_word = false;  ///< a part of it is broken, as it says itself; not measured
   };
   std::vector<Isolated> drainable;  ///< isolated with two partners who are fine, on the site's thresholds
+  /// Ways that were slow, by the site's thresholds: from, to.
+  std::vector<std::pair<std::string, std::string>> slow_ways;
+  bool flawed = false;  ///< fails by its hardware, whatever was measured
 };
 
 /// `site`: the verdict on the site's thresholds; nullopt: it cannot be had (the user chose another
@@ -60,7 +66,9 @@ struct ClusterFacts {
   /// Nodes that other checks have announced to drain a moment ago, whether or not sinfo shows it yet;
   /// nullopt: a line of theirs cannot be read.
   std::optional<std::vector<std::string>> announced = std::vector<std::string>{};
-  std::string refused;  ///< Slurm's own words when it would not do what was planned
+  std::optional<Switches> switches = Switches{};  ///< nullopt: a file that cannot be understood
+  std::string refused;                            ///< Slurm's own words when it would not do what was planned
+  bool drain_refused = false;                     ///< it would not drain
 };
 
 struct ActionPlan {
@@ -85,7 +93,8 @@ struct ActionPlan {
 /// What else has to be asked of Slurm before it can be decided.
 struct Questions {
   bool placement = false, nodes = false;
-  [[nodiscard]] bool any() const { return placement || nodes; }
+  bool switches = false;  ///< of a file
+  [[nodiscard]] bool any() const { return placement || nodes || switches; }
 };
 [[nodiscard]] Questions questions(const Policy& policy, const Finding& finding, const JobFacts& job,
                                   const OwnHistory& own);

@@ -35,6 +35,11 @@ bool only_ours(const struct stat& status) {
   return (status.st_uid == 0 || status.st_uid == ::geteuid()) && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
+std::string remedy_for(const struct stat& status) {
+  // As /tmp is, which is everybody's and has to stay so.
+  return (status.st_mode & S_ISVTX) != 0 ? "put it into a folder of root's own" : "chown root and chmod go-w";
+}
+
 // `made`: why it could not be made, as errno; 0: it was, or was not to be.
 Result<system::Descriptor> open_folder(int base, const std::string& name, const std::string& path, int made) {
   system::Descriptor folder(::openat(base, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -44,8 +49,7 @@ Result<system::Descriptor> open_folder(int base, const std::string& name, const 
   if (!folder) return fail("use the folder", path, reason_of(error), remedy_of(error));
   struct stat status {};
   if (::fstat(folder.get(), &status) != 0) return fail("use the folder", path, reason_of(errno));
-  if (!only_ours(status))
-    return fail("use the folder", path, "it is not root's alone", "chown root and chmod go-w");
+  if (!only_ours(status)) return fail("use the folder", path, "it is not root's alone", remedy_for(status));
   return folder;
 }
 
@@ -204,7 +208,7 @@ Result<void> check_trusted(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return fail("trust", path, reason_of(errno));
   if (!only_ours(status))
-    return fail("trust", path, "it can be changed by others than root", "chown root and chmod go-w");
+    return fail("trust", path, "it can be changed by others than root", remedy_for(status));
   return {};
 }
 
@@ -216,7 +220,7 @@ Result<std::string> read_trusted(const std::string& path, std::size_t max_bytes,
   if (::fstat(file.get(), &status) != 0) return fail("read", path, reason_of(errno));
   if (!S_ISREG(status.st_mode)) return fail("read", path, "it is no regular file");
   if (!only_ours(status))
-    return fail("trust", path, "it can be changed by others than root", "chown root and chmod go-w");
+    return fail("trust", path, "it can be changed by others than root", remedy_for(status));
   if (auto folder = check_trusted(std::filesystem::absolute(path).parent_path().string()); !folder)
     return tl::unexpected(folder.error());
   return read_all(file.get(), path, max_bytes);

@@ -6,6 +6,9 @@
 #include <charconv>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <set>
+#include <utility>
 
 namespace netcheck::prolog {
 namespace {
@@ -96,7 +99,58 @@ Result<Roster> roster_of(const Get& get) {
   return roster;
 }
 
+// A node of today has 16 GPUs; Slurm itself takes 1,024 of a kind.
+constexpr std::uint32_t kMaxGpuNumber = 1'023;
+constexpr std::size_t kMaxGpuListBytes = 8'192;
+constexpr std::string_view kGpuPrefix = "gpu:";
+
+std::optional<std::uint32_t> gpu_number(std::string_view digits) {
+  std::uint32_t value = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [at, error] = std::from_chars(digits.data(), end, value);
+  if (digits.empty() || error != std::errc() || at != end || value > kMaxGpuNumber) return std::nullopt;
+  return value;
+}
+
+// "3", "0-3"
+std::optional<std::pair<std::uint32_t, std::uint32_t>> range_of(std::string_view text) {
+  const std::size_t dash = text.find('-');
+  const auto first = gpu_number(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : gpu_number(text.substr(dash + 1));
+  if (!first || !last || *last < *first) return std::nullopt;
+  return std::pair(*first, *last);
+}
+
 }  // namespace
+
+Result<std::vector<std::string>> gpus_from(std::string_view list) {
+  const auto refuse = [&](std::string reason, std::string remedy = {}) {
+    return fail(kAttempted, "SLURM_JOB_GPUS", std::move(reason), std::move(remedy));
+  };
+  const auto no_list = [&] { return refuse("'" + printable(list, 64) + "' is no list of GPUs"); };
+  if (list.empty()) return std::vector<std::string>();
+  if (list.size() > kMaxGpuListBytes) return refuse("it is too long");
+  std::set<std::uint32_t> numbers;
+  for (std::string_view rest = list; !rest.empty();) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    std::string_view piece = rest.substr(0, comma);
+    if (comma + 1 == rest.size()) return no_list();
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    if (piece.starts_with("MIG-"))
+      return refuse(
+          "the job has slices of GPUs (" + printable(piece, 48) + "), on which NCCL is not measured",
+          "[fabric] fabric = \"ucx\" measures such jobs without their GPUs");
+    if (piece.starts_with(kGpuPrefix)) piece.remove_prefix(kGpuPrefix.size());
+    const auto range = range_of(piece);
+    if (!range) return no_list();
+    for (std::uint32_t number = range->first; number <= range->second; ++number)
+      numbers.insert(number);
+  }
+  std::vector<std::string> gpus;
+  for (const std::uint32_t number : numbers)
+    gpus.push_back(std::string(kGpuPrefix) + std::to_string(number));
+  return gpus;
+}
 
 Result<Job> job_from_environment(const Get& get) {
   Job job;
@@ -116,6 +170,7 @@ Result<Job> job_from_environment(const Get& get) {
   if (const char* partition = get("SLURM_JOB_PARTITION")) job.partition = printable(partition, 128);
   if (const char* account = get("SLURM_JOB_ACCOUNT")) job.account = printable(account, 128);
   if (const char* user = get("SLURM_JOB_USER")) job.user = printable(user, 128);
+  if (const char* gpus = get("SLURM_JOB_GPUS")) job.gpus = gpus_from(gpus);
   return job;
 }
 

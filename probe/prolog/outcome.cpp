@@ -56,6 +56,10 @@ Outcome leaders(session::Report report, const session::Assignment& assignment, N
   // The probe does not get to say what is enough, nor what is grave.
   report.plan.thresholds = session::thresholds_of(assignment.policy);
   report.plan.weights = assignment.policy.findings;
+  const judge::Plan own = session::plan_of(assignment);
+  report.plan.teaming = own.teaming;
+  report.plan.algorithm = own.algorithm;
+  report.plan.max_world = own.max_world;
   judge::set_bars(report.plan);
   judge::Verdict verdict = judge::decide(report.plan, report.history);
   if (judge::name(verdict) != report.claimed)

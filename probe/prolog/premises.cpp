@@ -54,9 +54,17 @@ std::string module_directory_of(const Policy& policy, const std::vector<std::str
 Result<void> check_modules(const Policy& policy) {
   const std::string module = module_of(policy.module_directory, policy);
   std::error_code error;
-  if (!std::filesystem::exists(module, error)) return {};
-  if (auto folder = check_trusted(policy.module_directory); !folder) return folder;
-  return check_trusted(module);
+  if (std::filesystem::exists(module, error)) {
+    if (auto folder = check_trusted(policy.module_directory); !folder) return folder;
+    if (auto trusted = check_trusted(module); !trusted) return trusted;
+  }
+  if (policy.fabric != "nccl") return {};
+  for (const std::string& library : {policy.nccl_library, policy.nccl_driver, policy.nccl_watcher}) {
+    if (library.empty() || !std::filesystem::exists(library, error)) continue;
+    if (auto folder = check_trusted(std::filesystem::path(library).parent_path()); !folder) return folder;
+    if (auto trusted = check_trusted(library); !trusted) return trusted;
+  }
+  return {};
 }
 
 Claim claim_node(const std::string& run_directory, std::uint32_t job, const std::string& node) {

@@ -124,12 +124,26 @@ class Check {
       notes_.push_back(wish.note());
     for (const std::string& line : without_effect(policy()))
       record_.remarks.push_back(line);  // the site's, who asks with `netcheck policy`
+    choose_fabric();
     assignment().agreement = agreement(policy());
     policy().module_directory = module_directory_of(policy(), invocation_.module_directories);
     const Ns kept_back = std::min(kAfterwards, policy().time / 8);
     assignment().deadline = start_ + policy().time - kept_back;
     assignment().rendezvous_deadline = std::min(start_ + policy().rendezvous, assignment().deadline);
     return {};
+  }
+
+  // By what the job has on this node. Where it differs between nodes the leader says so.
+  void choose_fabric() {
+    const auto& gpus = record_.job.gpus;
+    policy().fabric = fabric_of(policy(), !gpus || !gpus->empty());
+    if (policy().fabric != "nccl") return;
+    if (!gpus)
+      no_gpus_ = describe(gpus.error());
+    else if (gpus->empty())
+      no_gpus_ = fmt::format("fabric = \"nccl\", and the job has no GPU on {}", own_name());
+    else
+      assignment().gpus = *gpus;
   }
 
   // Before anything that can hang but the site's file: whoever waits for us then need not wait for long.
@@ -201,6 +215,7 @@ class Check {
     if (!account) return describe(account.error());
     account_ = std::move(*account);
     if (!not_ours_.empty()) return not_ours_;
+    if (!no_gpus_.empty()) return no_gpus_;
     if (leads()) {
       auto listener = listen_for(run_id().job, policy());
       if (!listener) return describe(listener.error());
@@ -327,7 +342,8 @@ class Check {
     const Time began = system::now();
     const Time deadline = std::min(began + kActPatience, start_ + policy().time + kOverrun);
     const Acted acted =
-        act(case_of(record_, outcome, {kill_switch_of(invocation_.config), policy().kill_switch}),
+        act(case_of(record_, outcome, {kill_switch_of(invocation_.config), policy().kill_switch},
+                    topology_file()),
             controller_, deadline);
     record_.phases["annotate"] = system::now() - began;
     record_.action = name(acted.action);
@@ -364,6 +380,7 @@ class Check {
   Controller controller_{slurm_conf(), slurm_path()};  // its calls are those of the whole check
   bool quiet_ = false;                                 ///< nobody asked, and nothing was measured
   bool cannot_write_ = false;
+  std::string no_gpus_;   // why there are none to measure over; "" where there are, or none are needed
   std::string not_ours_;  // why the run directory is not this node's: then nothing is written there
 };
 

@@ -77,6 +77,15 @@ Json write(const Policy& policy) {
                 {"fabric", policy.fabric},
                 {"devices", policy.devices},
                 {"exclude", policy.exclude},
+                {"nccl_library", policy.nccl_library},
+                {"nccl_driver", policy.nccl_driver},
+                {"nccl_watcher", policy.nccl_watcher},
+                {"nccl_env", policy.nccl_env},
+                {"nccl_algorithm", policy.nccl_algorithm},
+                {"max_world", policy.max_world},
+                {"mig", name(policy.mig)},
+                {"busy", name(policy.busy)},
+                {"require_transport", policy.require_transport},
                 {"run_directory", policy.run_directory},
                 {"annotate", policy.annotate}};
   write_rate(value, "min", policy.min);
@@ -91,6 +100,28 @@ Json write(const Policy& policy) {
   value["nccl_topology"] = policy.nccl_topology;
   value["findings"] = netcheck::to_json(policy.findings);
   return value;
+}
+
+OnGpu read_on_gpu(const Fields& fields, const char* key) {
+  const std::string word = fields.text(key, kMaxText);
+  for (const OnGpu action : {OnGpu::refuse, OnGpu::measure})
+    if (word == name(action)) return action;
+  throw Malformed{std::string(key) + ": no such word"};
+}
+
+void read_nccl(const Fields& fields, Policy& policy) {
+  policy.nccl_library = fields.text("nccl_library", kMaxText);
+  policy.nccl_driver = fields.text("nccl_driver", kMaxText);
+  policy.nccl_watcher = fields.text("nccl_watcher", kMaxText);
+  for (const auto& [variable, setting] : fields.object("nccl_env").items()) {
+    if (!setting.is_string()) throw Malformed{"nccl_env holds something that is not a text"};
+    policy.nccl_env[variable] = setting.get<std::string>();
+  }
+  policy.nccl_algorithm = fields.text("nccl_algorithm", kMaxText);
+  policy.max_world = fields.u32("max_world");
+  policy.mig = read_on_gpu(fields, "mig");
+  policy.busy = read_on_gpu(fields, "busy");
+  policy.require_transport = fields.text("require_transport", kMaxText);
 }
 
 Policy read_policy(const Json& value) {
@@ -129,6 +160,7 @@ Policy read_policy(const Json& value) {
   policy.fabric = fields.text("fabric", kMaxText);
   policy.devices = read_texts(fields, "devices", kMaxList, kMaxText);
   policy.exclude = read_texts(fields, "exclude", kMaxList, kMaxText);
+  read_nccl(fields, policy);
   policy.run_directory = fields.text("run_directory", kMaxText);
   policy.annotate = fields.flag("annotate");
   return policy;
@@ -161,7 +193,8 @@ Json to_json(const Assignment& assignment) {
           {"rendezvous_deadline", assignment.rendezvous_deadline.time_since_epoch().count()},
           {"not_measured", assignment.not_measured},
           {"agreement", assignment.agreement},
-          {"declined", assignment.declined}};
+          {"declined", assignment.declined},
+          {"gpus", assignment.gpus}};
 }
 
 Assignment assignment_from_json(const Json& value) {
@@ -172,7 +205,8 @@ Assignment assignment_from_json(const Json& value) {
           .rendezvous_deadline = Time(fields.duration("rendezvous_deadline")),
           .not_measured = fields.text("not_measured", kMaxText),
           .agreement = fields.text("agreement", kMaxText),
-          .declined = fields.text("declined", kMaxText)};
+          .declined = fields.text("declined", kMaxText),
+          .gpus = read_texts(fields, "gpus", kMaxList, kMaxNodeName)};
 }
 
 }  // namespace netcheck::session

@@ -13,7 +13,7 @@ namespace netcheck::session {
 
 struct Assignment {
   Roster roster;
-  Policy policy;    ///< effective
+  Policy policy;    ///< effective; its fabric is a module's name, never "auto"
   Time deadline{};  ///< the probe has reported by then; CLOCK_MONOTONIC of this node
   Time rendezvous_deadline{};
   /// Of the leader: why this job is not to be measured; "" when it is. The others learn it from the leader.
@@ -21,6 +21,8 @@ struct Assignment {
   std::string agreement;  ///< policy hash: must be equal on all nodes
   /// Why this node can take no part, for the leader to say; nothing is measured then. Empty: it takes part.
   std::string declined;
+  /// The job's GPUs on this node, as Slurm numbers them: "gpu:0". Empty where it has none.
+  std::vector<std::string> gpus;
 };
 
 [[nodiscard]] Json to_json(const Assignment& assignment);

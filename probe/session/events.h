@@ -30,12 +30,5 @@ inline constexpr Ns kClosing = std::chrono::milliseconds(150);
 /// What an answer may take beyond its step's allowance: control frames share the measured links, whose queues
 /// hold 50 ms, and a fabric child that is given up on is killed and reaped first.
 inline constexpr Ns kAnswerGrace = std::chrono::milliseconds(400);
-/// What opening a fabric may take: a process start and a library's start-up, 0.1 s where idle, more on a node
-/// that is starting a job.
-inline constexpr Ns kOpenAllowance = std::chrono::milliseconds(1500);
-/// What Invite may take: local work, but a fabric given up on a moment ago may first have to open again.
-inline constexpr Ns kInviteAllowance = kOpenAllowance;
-/// What Connect may take: endpoints to 8 nodes; connections come with the first batch.
-inline constexpr Ns kJoinAllowance = std::chrono::milliseconds(1000);
 
 }  // namespace netcheck::session

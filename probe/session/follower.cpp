@@ -13,6 +13,7 @@
 #include "judge/names.h"
 #include "judge/verdict.h"
 #include "session/parts.h"
+#include "session/patience.h"
 #include "session/plan.h"
 
 namespace netcheck::session {
@@ -33,6 +34,14 @@ struct Task {
   std::vector<TeamCard> cards;
 };
 
+/// "IB/mlx5_0,P2P/CUMEM", as many of its words as there is room for.
+std::string whole_words(const std::string& transport) {
+  std::string text = printable(transport, transport.size());
+  if (text.size() <= kMaxTransport) return text;
+  const auto comma = text.rfind(',', kMaxTransport);
+  return text.substr(0, comma == std::string::npos ? kMaxTransport : comma);
+}
+
 }  // namespace
 
 struct Follower::State {
@@ -43,6 +52,7 @@ struct Follower::State {
   Time end;  ///< it gives up on the check then
   std::string leader;
   std::uint32_t self;
+  Patience patience;
   Stage stage = Stage::seeking;
   std::optional<fabric::Options> options;
   std::optional<fabric::Ready> ready;  ///< while the fabric is open
@@ -64,6 +74,7 @@ struct Follower::State {
         end(assignment.deadline - kClosing),
         leader(assignment.roster.nodes.front()),
         self(assignment.roster.self),
+        patience(patience_with(assignment.policy.fabric)),
         phase_began(now) {
     report.plan = plan_of(assignment);
     report.reached = Phase::rendezvous;
@@ -94,7 +105,9 @@ struct Follower::State {
   }
 
   void open(Time now) {
-    begin(Stage::opening, {.pending = {0}, .began = now, .deadline = now + kOpenAllowance});
+    // In any case early enough for the leader to hear that it did not.
+    const Time deadline = std::min(now + patience.open, end - kClosing - kAnswerGrace);
+    begin(Stage::opening, {.pending = {0}, .began = now, .deadline = std::max(now, deadline)});
     actions.emplace_back(OpenFabric{*options});
   }
 
@@ -159,7 +172,7 @@ struct Follower::State {
 
   void on(fabric::Joined&& joined, Time now) {
     if (!settles(Stage::joining, joined.team)) return;
-    if (task.transport.empty()) task.transport = std::move(joined.transport);
+    if (task.transport.empty()) task.transport = whole_words(joined.transport);
     if (task.pending.empty()) finish_task(now);
   }
 
@@ -206,10 +219,12 @@ struct Follower::State {
   }
 
   /// The worst trouble counts: whatever is no evidence about the network outranks what is. The network has no
-  /// part in opening and inviting.
+  /// part in opening and inviting, and not in every fabric's joining is it for sure.
   void note_trouble(Trouble trouble, const std::string& detail) {
     const bool local = stage == Stage::opening || stage == Stage::inviting;
-    if (local && trouble == Trouble::no_bytes) trouble = Trouble::child_silent;
+    const bool tells = !local && (stage != Stage::joining || patience.joining_tells);
+    if (trouble == Trouble::no_bytes && !tells)
+      trouble = patience.joining_tells ? Trouble::child_silent : Trouble::late;
     if (task.outcome.trouble && *task.outcome.trouble >= trouble) return;
     task.outcome.trouble = trouble;
     task.outcome.detail = printable(detail);
@@ -317,7 +332,9 @@ struct Follower::State {
   void say(Message message) { actions.emplace_back(ToLeader{std::move(message)}); }
 
   [[nodiscard]] bool working() const { return stage >= Stage::opening && stage <= Stage::running; }
-  [[nodiscard]] std::size_t lanes() const { return options ? options->devices.size() : 0; }
+  [[nodiscard]] std::size_t lanes() const {
+    return ready ? ready->lanes.size() : options ? options->devices.size() : 0;
+  }
 
   void begin(Stage next, Task what) {
     stage = next;

@@ -15,6 +15,7 @@
 #include "judge/script.h"
 #include "judge/verdict.h"
 #include "session/parts.h"
+#include "session/patience.h"
 #include "session/plan.h"
 
 namespace netcheck::session {
@@ -51,6 +52,7 @@ struct Leader::State {
 
   Assignment assignment;
   Time start;
+  Patience patience;
   Time end;  ///< Close is sent by then: what the most pressed node has left, less kClosing
   Stage stage = Stage::rendezvous;
   Gather gather;
@@ -67,7 +69,11 @@ struct Leader::State {
   std::vector<LeaderAction> actions;
 
   State(Assignment given, Time now)
-      : assignment(std::move(given)), start(now), end(assignment.deadline - 2 * kClosing), phase_began(now) {
+      : assignment(std::move(given)),
+        start(now),
+        patience(patience_with(assignment.policy.fabric)),
+        end(assignment.deadline - 2 * kClosing),
+        phase_began(now) {
     report.leader = true;
     report.plan = plan_of(assignment);
     report.reached = Phase::rendezvous;
@@ -104,7 +110,7 @@ struct Leader::State {
     stage = Stage::opening;
     std::set<std::uint32_t> opening = everyone();
     std::erase_if(opening, [&](std::uint32_t node) { return ready.contains(node); });
-    await(std::move(opening), now + kOpenAllowance + kAnswerGrace);
+    await(std::move(opening), now + patience.open + kAnswerGrace);
     if (gather.awaited.empty()) begin_script(now);
   }
 
@@ -154,7 +160,7 @@ struct Leader::State {
     for (const Team& team : form.teams)
       teams.emplace(team.id, team);
     invited = parts_of(form);
-    const Ns allowance = within_end(kInviteAllowance, now);
+    const Ns allowance = within_end(patience.invite, now);
     for (const auto& [node, theirs] : invited)
       send(node, Invite{.step = doing.number, .teams = theirs, .allowance = allowance});
     await(nodes_of(invited), now + allowance + kAnswerGrace);
@@ -171,7 +177,7 @@ struct Leader::State {
   void connect(Time now) {
     if (!doing.outcomes.empty()) return conclude(now);  // somebody could not: no team is whole
     stage = Stage::connecting;
-    const Ns allowance = within_end(kJoinAllowance, now);
+    const Ns allowance = within_end(patience.join, now);
     for (const auto& [node, theirs] : invited) {
       Connect order{.step = doing.number, .teams = {}, .allowance = allowance};
       for (const Team& team : theirs)
@@ -207,8 +213,10 @@ struct Leader::State {
     if (auto why = misfit(said, node, doing.batches[node], teams)) return lose(node, *why, now);
     if (stage == Stage::inviting && !said.outcome.trouble) return lose(node, "it sent no cards", now);
     said.outcome.detail = printable(said.outcome.detail);
+    const std::string transport = printable(said.transport, kMaxTransport);
+    if (doing.transport.empty()) doing.transport = transport;
+    if (transport != doing.transport) said.outcome.transport = transport;
     doing.outcomes.insert_or_assign(node, std::move(said.outcome));
-    if (doing.transport.empty()) doing.transport = printable(said.transport);
     if (!complete(node)) return;
     if (stage == Stage::inviting) return connect(now);
     conclude(now);

@@ -59,7 +59,7 @@ Bytes read_bytes(const Json& value, std::size_t max_bytes) {
 judge::Trouble read_trouble(const std::string& text) {
   using judge::Trouble;
   for (const Trouble trouble :
-       {Trouble::no_bytes, Trouble::child_died, Trouble::child_silent, Trouble::refused}) {
+       {Trouble::no_bytes, Trouble::late, Trouble::child_died, Trouble::child_silent, Trouble::refused}) {
     if (text == name(trouble)) return trouble;
   }
   throw Malformed{"no such trouble"};
@@ -110,11 +110,9 @@ Message read_present(const Fields& fields) {
 }
 
 Json write(const Opened& opened) {
-  Json value{{"module", opened.ready.module},
-             {"version", opened.ready.version},
-             {"lanes", opened.ready.lanes},
-             {"max_bytes", opened.ready.max_bytes},
-             {"took", opened.took.count()}};
+  Json value{{"module", opened.ready.module}, {"version", opened.ready.version},
+             {"lanes", opened.ready.lanes},   {"max_bytes", opened.ready.max_bytes},
+             {"terms", opened.ready.terms},   {"took", opened.took.count()}};
   if (opened.hardware) value["hardware"] = judge::to_json(*opened.hardware);
   return value;
 }
@@ -125,6 +123,8 @@ Message read_opened(const Fields& fields) {
   ready.lanes =
       read_list(fields.array("lanes", kMaxLanes), [](const Json& lane) { return read_text(lane, kMaxName); });
   ready.max_bytes = fields.count("max_bytes", UINT64_MAX);
+  ready.terms = read_list(fields.array("terms", fabric::kMaxTerms),
+                          [](const Json& term) { return read_text(term, fabric::kMaxTerm); });
   Opened opened{.ready = std::move(ready), .took = fields.duration("took"), .hardware = std::nullopt};
   if (fields.has("hardware")) opened.hardware = judge::hardware_from_json(fields.object("hardware"));
   return opened;
@@ -157,7 +157,7 @@ Json write(const Answer& answer) {
 Message read_answer(const Fields& fields) {
   return Answer{.step = fields.u32("step"),
                 .outcome = read_outcome(fields.object("outcome")),
-                .transport = fields.text("transport", kMaxName)};
+                .transport = fields.text("transport", kMaxTransport)};
 }
 
 Json write(const Invite& invite) {

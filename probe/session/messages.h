@@ -56,6 +56,8 @@ struct Cards {
   std::uint32_t step = 0;
   std::vector<TeamCard> cards;
 };
+/// Longest text of what a team's bytes go over: a word for each device of a large node.
+inline constexpr std::size_t kMaxTransport = 512;
 /// To Connect and to Run, and to an Invite that ended in trouble: this node's part is over.
 struct Answer {
   std::uint32_t step = 0;

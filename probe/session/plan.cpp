@@ -6,14 +6,25 @@
 #include <algorithm>
 
 #include "judge/job_limit.h"
+#include "session/patience.h"
 
 namespace netcheck::session {
 namespace {
 
-/// On CPUs all_gather stands for all_reduce: the same bytes over each link, no arithmetic that a CPU would be
-/// slow at (docs/measurement.md).
-Op gate_op(const std::string& wanted) {
-  return parse_op(wanted).value_or(Op::all_gather);
+/// GPUs do what jobs do on them. On CPUs all_gather stands for it: the same bytes over each link, no
+/// arithmetic that a CPU would be slow at (docs/measurement.md).
+Op gate_op(const Policy& policy) {
+  return parse_op(policy.op).value_or(policy.fabric == "nccl" ? Op::all_reduce : Op::all_gather);
+}
+
+/// One communicator over all GPUs, as NCCL's takes seconds to form. The module knows its algorithm in lower
+/// case.
+void plan_for_nccl(const Policy& policy, judge::Plan& plan) {
+  plan.teaming = judge::Teaming::over_lanes;
+  plan.max_world = policy.max_world;
+  plan.algorithm = policy.nccl_algorithm;
+  for (char& c : plan.algorithm)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
 }
 
 /// Data patterns differ between runs, so that a buffer left over from one never passes for another's.
@@ -52,6 +63,7 @@ judge::Thresholds thresholds_of(const Policy& policy) {
           .min_fraction = policy.min_fraction,
           .min_fraction_per_rail = policy.min_fraction_per_rail,
           .nominal = policy.nominal,
+          .transport = policy.fabric == "nccl" ? policy.require_transport : "",
           .unattainable = {}};
 }
 
@@ -62,10 +74,12 @@ judge::Plan plan_of(const Assignment& assignment) {
     plan.nodes.push_back({.name = node, .lanes = {}, .machine = {}});
   plan.thresholds = thresholds_of(policy);
   plan.weights = policy.findings;
-  plan.op = gate_op(policy.op);
+  plan.op = gate_op(policy);
   plan.slice = policy.slice;
   plan.group_size = policy.group_size;
   plan.seed = seed_of(assignment.roster.run);
+  plan.forming = patience_with(policy.fabric).forming;
+  if (policy.fabric == "nccl") plan_for_nccl(policy, plan);
   return plan;
 }
 
@@ -84,6 +98,22 @@ judge::Plan plan_of(const Assignment& assignment, const std::map<std::uint32_t, 
     plan.nodes[node].hardware = told;
   judge::set_bars(plan);
   return plan;
+}
+
+fabric::Options gpu_options(const Assignment& assignment) {
+  const Policy& policy = assignment.policy;
+  fabric::Options options{
+      .devices = assignment.gpus, .max_bytes = policy.memory, .settings = policy.nccl_env};
+  options.settings["NCCL_ALGO"] = policy.nccl_algorithm;
+  const auto set = [&](const char* key, std::string value) {
+    if (!value.empty()) options.settings[key] = std::move(value);
+  };
+  set("library", policy.nccl_library);
+  set("driver", policy.nccl_driver);
+  set("watcher", policy.nccl_watcher);
+  set("mig", std::string(name(policy.mig)));
+  set("busy", std::string(name(policy.busy)));
+  return options;
 }
 
 std::optional<std::string> difference(const Assignment& assignment, std::uint32_t node,
@@ -112,7 +142,16 @@ std::optional<std::string> difference(const Assignment& assignment, std::uint32_
     return sentence(assignment, node, known, instead("fabric", ready.module, known_ready.module));
   if (ready.version != known_ready.version)
     return sentence(assignment, node, known, instead(ready.module, ready.version, known_ready.version));
-  return std::nullopt;
+  if (ready.terms == known_ready.terms) return std::nullopt;
+  auto theirs = by_key(ready.terms), ours = by_key(known_ready.terms);
+  for (const auto& term : theirs)
+    ours.try_emplace(term.first);
+  std::string differences;
+  for (const auto& [key, value] : ours)
+    if (theirs[key] != value)
+      differences += (differences.empty() ? "" : ", ") + instead(key, theirs[key], value);
+  if (differences.empty()) return std::nullopt;
+  return sentence(assignment, node, known, differences);
 }
 
 }  // namespace netcheck::session

@@ -25,6 +25,9 @@ namespace netcheck::session {
                                   const std::map<std::uint32_t, fabric::Ready>& ready,
                                   const std::map<std::uint32_t, judge::NodeHardware>& hardware, Ns budget);
 
+/// What the NCCL fabric shall open on this node: the job's GPUs, as the site says.
+[[nodiscard]] fabric::Options gpu_options(const Assignment& assignment);
+
 /// Why a node does not fit the leader, naming node and terms: "n3 differs from n1: check.op is all_gather
 /// instead of all_reduce". nullopt: it fits.
 [[nodiscard]] std::optional<std::string> difference(const Assignment& assignment, std::uint32_t node,

@@ -23,6 +23,7 @@
 #include "session/handover.h"
 #include "session/leader.h"
 #include "session/look.h"
+#include "session/plan.h"
 #include "system/loop.h"
 #include "system/process.h"
 #include "topology/inventory.h"
@@ -77,10 +78,12 @@ class Driver {
 
  private:
   [[nodiscard]] bool leads() const { return assignment_.roster.self == 0; }
+  [[nodiscard]] bool over_gpus() const { return assignment_.policy.fabric == "nccl"; }
 
   // In: what the world tells becomes an event, queued, so that no machine is entered twice.
   void on_peers(peers::Event event);
   void proven(const peers::Proven& proven);
+  void happened(fabric::Event event);
   void looked();
   void heard(const peers::Heard& heard);
   void gone(std::uint32_t node, std::string why);
@@ -132,7 +135,7 @@ Driver::Driver(const std::string& program, Assignment assignment, system::Descri
           kClerkPatience,
           assignment_.roster.self == 0 && assignment_.roster.nodes.size() >= kManyNodes ? 2 : 1)),
       fabric_(loop_, {program, assignment_.policy.module_directory, assignment_.policy.fabric},
-              [this](fabric::Event event) { queue(FollowerEvent(std::move(event))); }),
+              [this](fabric::Event event) { happened(std::move(event)); }),
       wanted_{assignment_.policy.devices, assignment_.policy.exclude},
       inventory_(topology::take_inventory(assignment_.roster.nodes[assignment_.roster.self], wanted_)),
       follower_(assignment_, inventory_, start),
@@ -242,20 +245,32 @@ void Driver::on_peers(peers::Event event) {
              event);
 }
 
-/// The first channel tells which interface leads to the other nodes: now the fabric can be opened.
+/// The first channel tells which interface leads to the other nodes: now the fabric can be opened. NCCL finds
+/// its own.
 void Driver::proven(const peers::Proven& proven) {
   const bool first = connected_.empty();
   connected_.insert(proven.node);
   if (!first) return;
   if (!leads()) queue(FollowerEvent(LeaderFound{}));
+  const Time hardware_until = look_ ? look_until_ : Time{};
+  if (over_gpus()) return queue(FollowerEvent(LanesChosen{gpu_options(assignment_), hardware_until}));
   auto lanes = topology::choose_lanes(inventory_, wanted_, proven.local_address);
   if (lanes) lanes_ = *lanes;
   queue(FollowerEvent(LanesChosen{std::move(lanes).map([this](std::vector<std::string> devices) {
                                     return fabric::Options{.devices = std::move(devices),
                                                            .max_bytes = assignment_.policy.memory};
                                   }),
-                                  look_ ? look_until_ : Time{}}));
+                                  hardware_until}));
   looked();
+}
+
+/// Which GPUs the lanes are only the open fabric can tell.
+void Driver::happened(fabric::Event event) {
+  const auto* ready = std::get_if<fabric::Ready>(&event);
+  const bool news = over_gpus() && ready != nullptr && !lanes_;
+  if (news) lanes_ = ready->lanes;
+  queue(FollowerEvent(std::move(event)));
+  if (news) looked();
 }
 
 void Driver::looked() {

@@ -1,9 +1,10 @@
 """What tests of actions share: the site's file, what Slurm says of a job and of a node, and jobs on a machine that is busy."""
 
+import contextlib
 import re
 import time
 
-from conftest import MIN, NODES, until
+from conftest import MIN, NODES, TRUNK, run, until
 
 SLOW = "n3"
 
@@ -49,6 +50,22 @@ def epoch(text):
 
 def drained_by_us(cluster):
     return {node for node in NODES if " netcheck: " in reason(cluster, node)}
+
+
+@contextlib.contextmanager
+def narrow_trunk(cluster, rate):
+    """What joins the two leaf switches, on all rails, as scripts/cluster has made it."""
+    enter = ["nsenter", f"--net=/proc/{(cluster.folder / 'state/fabric.pid').read_text().strip()}/ns/net", "--"]
+
+    def shape(to):
+        for end in ("trunk0a", "trunk0b", "trunk1a", "trunk1b"):
+            run(*enter, "tc", "qdisc", "replace", "dev", end, "root", "tbf", "rate", to, "burst", "256kb", "limit", "1mb")
+
+    shape(rate)
+    try:
+        yield
+    finally:
+        shape(TRUNK)
 
 
 # What a line says where processes that measured did not get the CPU for it.

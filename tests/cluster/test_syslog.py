@@ -6,8 +6,7 @@ import socket
 import threading
 
 import pytest
-from actions import blamed, config, reason, runs
-from conftest import TRUNK, run
+from actions import blamed, config, narrow_trunk, reason, runs
 
 # The nodes have the machine's /dev, which nobody changes for a test: a node's own in front of it, the same but for the log.
 OWN_DEV = """
@@ -62,22 +61,6 @@ def test_each_action_is_one_line(slow, syslog):
     assert re.fullmatch(f'action=drain nodes=n3 job={job.number} reason="{why}"', drain)
     assert hold.startswith(f'action=hold job={job.number} nodes=n[1-3] line="netcheck=fail ')
     assert syslog["n2"].of(job) == []
-
-
-@contextlib.contextmanager
-def narrow_trunk(cluster, rate):
-    """What joins the two leaf switches, on all rails, as scripts/cluster has made it."""
-    enter = ["nsenter", f"--net=/proc/{(cluster.folder / 'state/fabric.pid').read_text().strip()}/ns/net", "--"]
-
-    def shape(to):
-        for end in ("trunk0a", "trunk0b", "trunk1a", "trunk1b"):
-            run(*enter, "tc", "qdisc", "replace", "dev", end, "root", "tbf", "rate", to, "burst", "256kb", "limit", "1mb")
-
-    shape(rate)
-    try:
-        yield
-    finally:
-        shape(TRUNK)
 
 
 def test_a_narrow_trunk_costs_no_node_and_no_requeue(cluster, syslog):

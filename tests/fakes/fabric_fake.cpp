@@ -35,7 +35,7 @@ class Fake : public Module {
         faults_[device.substr(0, equals)] = device.substr(equals + 1);
     }
     event_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    act("open", Ready{"fake", "1.0", lanes_, 1 << 20}, 0);
+    act("open", Ready{"fake", "1.0", lanes_, 1 << 20, {}}, 0);
   }
   void invite(Team team, std::uint32_t self) override {
     act("invite", Invited{team.id, Bytes(1, static_cast<std::byte>(self))}, team.id);

@@ -24,6 +24,7 @@ TEST(DoctorTrust, IsInWhatRootAloneCanChange) {
   EXPECT_EQ(distrust({.path = "/none"}), std::nullopt);
   EXPECT_EQ(distrust(file(0666))->remedy, "chmod go-w /etc/netcheck/netcheck.toml");
   EXPECT_THAT(distrust(file(0666))->reason, HasSubstr("mode 0666"));
+  EXPECT_THAT(distrust(file(01777))->remedy, HasSubstr("root's own"));  // /tmp has to stay as it is
   EXPECT_TRUE(distrust(file(0664)).has_value());
   EXPECT_TRUE(distrust(file(0602)).has_value());
   EXPECT_EQ(distrust(file(0644, 1000))->remedy, "chown root /etc/netcheck/netcheck.toml");

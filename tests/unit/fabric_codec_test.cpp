@@ -41,10 +41,11 @@ TEST(FabricCodec, KeepsRequests) {
 }
 
 TEST(FabricCodec, KeepsEvents) {
-  const auto ready = again<Ready>(Ready{"ucx", "1.13.1", {"eth0"}, 12});
+  const auto ready = again<Ready>(Ready{"ucx", "1.13.1", {"eth0"}, 12, {"net=Socket", "NCCL_ALGO="}});
   EXPECT_EQ(ready.version, "1.13.1");
   EXPECT_EQ(ready.lanes, std::vector<std::string>{"eth0"});
   EXPECT_EQ(ready.max_bytes, 12u);
+  EXPECT_EQ(ready.terms, (std::vector<std::string>{"net=Socket", "NCCL_ALGO="}));
   EXPECT_EQ(again<Invited>(Invited{5, Bytes(3, std::byte{7})}).card, Bytes(3, std::byte{7}));
   EXPECT_EQ(again<Joined>(Joined{5, Ns(123), "tcp/eth0"}).took, Ns(123));
   const auto measured = again<Measured>(Measured{9, "ring", {kSample}});
@@ -91,7 +92,16 @@ TEST(FabricCodec, RefusesWhatDoesNotFit) {
            {"module", std::string(1000, 'm')},
            {"version", ""},
            {"lanes", Json::array()},
-           {"max_bytes", 0}});
+           {"max_bytes", 0},
+           {"terms", Json::array()}});
+  for (const Json& terms : {Json(1), Json::array({1}), Json::array({std::string(kMaxTerm + 1, 't')}),
+                            Json(std::vector<std::string>(kMaxTerms + 1, "a=b"))})
+    refusal({{"kind", "ready"},
+             {"module", "nccl"},
+             {"version", ""},
+             {"lanes", Json::array()},
+             {"max_bytes", 0},
+             {"terms", terms}});
   refusal({{"kind", "open"}, {"devices", Json::array({1})}, {"max_bytes", 0}});
   for (const Json& settings :
        {Json(1), Json::array(), Json{{"library", 1}}, Json{{"x", std::string(5000, 'x')}}})

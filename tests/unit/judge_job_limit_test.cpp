@@ -232,5 +232,48 @@ TEST(Rails, WithoutRdmaAreTheOneInterfaceThatIsMeasured) {
   EXPECT_THAT(hardware_of(machine, {"eth1"}).rails, ElementsAre(RailSpeed{"eth1", false, Rate{10e9}}));
 }
 
+// Of the HGX fixture (measure_limits_test.cpp): GPUs 0 and 1 share the two ports of their switch, 2 × 400
+// Gb/s.
+TEST(HardwareOfGpus, IsThePortsThatServeThem) {
+  const Machine hgx = fixture::machine("hgx");
+  std::vector<std::string> lanes;
+  for (const std::uint32_t gpu : {0U, 1U})
+    lanes.push_back(hgx.pci[hgx.gpus[gpu].pci].address);
+  auto rails = hardware_of(hgx, lanes).rails;
+  EXPECT_THAT(rails, ElementsAre(RailSpeed{"mlx5_0:1", true, Rate{400e9}, lanes},
+                                 RailSpeed{"mlx5_1:1", true, Rate{400e9}, lanes}));
+  // As NVML writes an address.
+  for (std::string& lane : lanes) {
+    std::ranges::transform(lane, lane.begin(), [](unsigned char c) { return std::toupper(c); });
+    lane.insert(0, "0000");
+  }
+  rails = hardware_of(hgx, lanes).rails;
+  ASSERT_EQ(rails.size(), 2U);
+  EXPECT_EQ(rails[0].gpus, lanes);
+  EXPECT_THAT(hardware_of(hgx, {"0000:fe:00.0"}).rails, IsEmpty()) << "no GPU, and no port";
+  const NodeHardware told = hardware_of(hgx, lanes);
+  EXPECT_EQ(hardware_from_json(to_json(told)), told);
+}
+
+TEST(HardwareOfGpus, MakesTheLimitOfAJobOverThem) {
+  Plan plan = plan_for(2, 4);
+  plan.teaming = Teaming::over_lanes;
+  plan.op = Op::all_reduce;
+  for (NodePlan& node : plan.nodes)
+    node.hardware = NodeHardware{
+        {},
+        {},
+        {{"mlx5_0:1", true, Rate{2e9}, {"eth0", "eth1"}}, {"mlx5_1:1", true, Rate{2e9}, {"eth2", "eth3"}}}};
+  EXPECT_EQ(limit_of_job(plan).all, Rate{4e9});  // two ports of 2 Gb/s, whatever the number of GPUs
+  EXPECT_EQ(limit_of_job(plan).rail, Rate{2e9});
+  EXPECT_TRUE(limit_of_job(plan).counts);
+  plan.thresholds.nominal = Rate{3e9};  // the site's word: 1.5 Gb/s for each of two ports
+  EXPECT_EQ(limit_of_job(plan).rail, Rate{1.5e9});
+  plan.thresholds.nominal.reset();
+  for (NodePlan& node : plan.nodes)
+    node.hardware->rails.pop_back();  // two GPUs go over a port of which nothing is known
+  EXPECT_FALSE(limit_of_job(plan).counts);
+}
+
 }  // namespace
 }  // namespace netcheck::judge

@@ -211,14 +211,31 @@ class Player {
     return static_cast<std::uint64_t>(bytes);
   }
 
+  /// bits/s of a team's ring: of its slowest edge. Over all lanes of nodes there is one ring for each lane,
+  /// which crosses from node to node on it, and each has the same part of the bytes.
+  double ring_rate(const Team& team) {
+    std::vector<Rank> ranks = team.ranks;
+    std::size_t rings = 1;
+    if (plan_.teaming == Teaming::over_lanes) {
+      std::erase_if(ranks, [&](const Rank& rank) { return rank.lane >= rails(plan_); });
+      std::ranges::stable_sort(ranks, {}, &Rank::lane);
+      rings = rails(plan_);
+    }
+    const std::size_t each = ranks.size() / rings;
+    double slowest = 1e18;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      const std::size_t ring = rank / each * each;
+      slowest = std::min(
+          slowest, network_.rate_between(ranks[rank], ranks[ring + (rank - ring + 1) % each], played_.steps));
+    }
+    return slowest * static_cast<double>(rings);
+  }
+
   /// A ring: as fast as its slowest edge. All but all_reduce move (n-1)/n of the bytes over each.
   Ns collective(const Batch& batch, Ns allowance, Done& done) {
     const Team& team = teams_[batch.team];
     const auto ranks = static_cast<std::uint32_t>(team.ranks.size());
-    double slowest = 1e18;
-    for (std::uint32_t rank = 0; rank < ranks; ++rank)
-      slowest = std::min(
-          slowest, network_.rate_between(team.ranks[rank], team.ranks[(rank + 1) % ranks], played_.steps));
+    const double slowest = ring_rate(team);
     const double moved =
         static_cast<double>(batch.bytes) * (batch.op == Op::all_reduce ? 2 : 1) * (ranks - 1) / ranks;
     Ns longest{};

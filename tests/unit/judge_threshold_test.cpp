@@ -1,6 +1,7 @@
 // Thresholds for each rail and for each pair: what the node's own figure does not show.
 #include <gmock/gmock.h>
 
+#include "judge/pairs.h"
 #include "judge_model.h"
 
 namespace netcheck::judge {
@@ -92,6 +93,33 @@ TEST(PerPair, ThresholdThatIsMetPasses) {
   const auto history = play(plan, {}).history;
   EXPECT_EQ(name(decide(plan, history)), "pass");
   EXPECT_TRUE(has_rounds(history));
+}
+
+std::vector<Pair> slow_ways_in(const Plan& plan, const Network& network) {
+  return slow_ways(plan, edges_of(plan, play(plan, network).history));
+}
+
+TEST(SlowWays, AreThoseOfTheSlowNodeAlone) {
+  Plan plan = plan_for(4);
+  plan.thresholds.min = plan.thresholds.site_floor = Rate{0.9e9};
+  EXPECT_THAT(slow_ways_in(plan, {}), testing::IsEmpty());
+  Network network;
+  network.transmit[{3, 0}] = 0.3;
+  const auto ways = slow_ways_in(plan, network);
+  EXPECT_GE(ways.size(), 2U);  // with two partners
+  for (const Pair& way : ways)
+    EXPECT_EQ(way.from, 3U);
+}
+
+TEST(SlowWays, AreThoseUnderWhatIsAskedOfPairs) {
+  EXPECT_THAT(slow_ways_in(six(Rate{0.8e9}), slow_way()), testing::ElementsAre(Pair{0, 3}));
+}
+
+// All at the same 1 Gb/s: none is slower than the others, and each is below what the site asks of a rail.
+TEST(SlowWays, AreAllWhereTheSiteAsksMoreThanAnyCarries) {
+  Plan plan = plan_for(4);
+  plan.thresholds.min = plan.thresholds.site_floor = Rate{2e9};
+  EXPECT_GE(slow_ways_in(plan, {}).size(), 4U);
 }
 
 // Two rails of 1 Gb/s: a way carries 2 Gb/s.

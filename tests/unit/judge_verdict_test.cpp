@@ -154,6 +154,25 @@ TEST(Verdict, TellsADeadProcessFromThoseThatWaitForIt) {
               StartsWith("n0,n[2-3], one of them or the way between: fabric process gave no sign of life"));
 }
 
+TEST(Verdict, OfATeamThatIsNotFormedInTimeIsInconclusiveAndNamesThePhase) {
+  const Plan plan = demanding(3, 5e8);
+  History history = play(plan, {}).history;
+  history.done.resize(1);
+  for (NodeOutcome& outcome : history.done.front().outcomes) {
+    outcome.trouble = Trouble::late;
+    outcome.detail = "given up while it was still waiting";
+  }
+  const auto judged = std::get<Inconclusive>(decide(plan, history));
+  EXPECT_EQ(judged.phase, Phase::connect);
+  EXPECT_EQ(judged.reason,
+            "n[0-2], one of them or the way between: did not end in time: given up while it was "
+            "still waiting");
+  // Who gave no sign of life is named before those that waited, perhaps for it.
+  history.done.front().outcomes[1].trouble = Trouble::child_silent;
+  EXPECT_THAT(std::get<Inconclusive>(decide(plan, history)).reason,
+              StartsWith("n1: fabric process gave no sign of life"));
+}
+
 TEST(Verdict, FailsCorruptDataWithoutACulprit) {
   const Plan plan = demanding(4, 1e8);
   Network network;

@@ -25,11 +25,11 @@ struct Ran {
   std::string out, err;
 };
 
-Ran run(const std::string& path) {
+Ran run(const std::string& path, const std::optional<std::string>& config = {}) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   Ran ran;
-  ran.code = replay(path);
+  ran.code = replay(path, config);
   ran.out = testing::internal::GetCapturedStdout();
   ran.err = testing::internal::GetCapturedStderr();
   return ran;
@@ -90,6 +90,34 @@ TEST_F(Replay, JudgesAGoodRecordByItsSamplesAlone) {
   EXPECT_THAT(ran.out,
               testing::MatchesRegex("netcheck=pass busbw=9[0-9][0-9][.][0-9]Mbps min=500Mbps .*time=2.5s\n"));
   EXPECT_EQ(std::ranges::count(ran.out, '\n'), 1);
+}
+
+// What a site would have made of it: asked for 500 Mb/s at the time, of 1 Gb/s measured.
+TEST_F(Replay, HoldsASitesOtherThresholdsAgainstTheSameSamples) {
+  Json kept = record();
+  kept["partition"] = "gpu";
+  const std::string path = file(kept.dump()), config = folder_ / "new.toml";
+  const auto with = [&](const char* text) {
+    std::ofstream(config) << text;
+    return run(path, config);
+  };
+  Ran ran = with("[threshold]\nmin = \"2Gbps\"\n");
+  EXPECT_EQ(ran.code, 3);  // the check would have gone on to measure, and did not
+  EXPECT_THAT(ran.out, HasSubstr("below the threshold once"));
+  ran = with("[threshold]\nmin = \"2Gbps\"\n[[rule]]\npartition = \"gpu\"\nmin = \"200Mbps\"\n");
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.out, HasSubstr(" min=200Mbps "));
+  kept["request"] = "900Mbps";  // the user's, who may ask for more
+  EXPECT_EQ(file(kept.dump()), path);
+  EXPECT_THAT(with("[threshold]\nmin = \"200Mbps\"\n").out, HasSubstr(" min=900Mbps "));
+  judge::model::Network network;
+  network.transmit[{2, 0}] = 0.1;  // 100 Mb/s
+  EXPECT_EQ(file(record(network).dump()), path);
+  EXPECT_EQ(run(path).code, 1);
+  EXPECT_EQ(with("[threshold]\nmin = \"50Mbps\"\n").code, 0);
+  EXPECT_EQ(with("[threshold]\nmin = \"200Mbps\"\n").code, 1);
+  expect_refusal(with("[threshold]\nmax = 1\n"), "new.toml:2", "max");
+  expect_refusal(run(path, folder_ / "gone.toml"), "gone.toml", "there is no such file");
 }
 
 TEST_F(Replay, NamesTheSlowNodeAndExitsWithOne) {

@@ -135,7 +135,8 @@ TEST(MeasuredWith, DiffersWithWhatIsMeasuredOverWhat) {
   const std::string usual = measured_with(site(""));
   for (const char* toml :
        {"[check]\nop='alltoall'", "[check]\nslice='1s'", "[check]\ngroup_size=4", "[fabric]\nfabric='nccl'",
-        "[fabric]\ndevices=['mlx5_1']", "[fabric]\nexclude=['eno*']", "[probe]\nmemory='1MiB'"})
+        "[fabric]\ndevices=['mlx5_1']", "[fabric]\nexclude=['eno*']", "[probe]\nmemory='1MiB'",
+        "[nccl]\nalgorithm='Tree'"})
     EXPECT_NE(usual, measured_with(site(toml))) << toml;
   for (const char* toml : {"[check]\ntime='9s'", "[threshold]\nmin='1Gbps'", "[action]\naction='hold'"})
     EXPECT_EQ(usual, measured_with(site(toml))) << toml;
@@ -151,11 +152,13 @@ TEST(Agreement, DiffersWithWhatAllNodesMustShare) {
   for (const char* toml :
        {"[check]\ntime='9s'", "[check]\nop='alltoall'", "[check]\nslice='1s'", "[check]\nrendezvous='2s'",
         "[check]\ngroup_size=4", "[threshold]\nmin='1Gbps'", "[threshold]\nmin_per_rail='1Gbps'",
-        "[threshold]\nmin_per_pair='1Gbps'", "[fabric]\nfabric='nccl'", "[probe]\nmemory='1MiB'"})
+        "[threshold]\nmin_per_pair='1Gbps'", "[fabric]\nfabric='nccl'", "[probe]\nmemory='1MiB'",
+        "[nccl]\nenv={NCCL_IB_TC='106'}", "[nccl]\nmax_world=8", "[nccl]\nrequire_transport='IB'"})
     EXPECT_NE(usual, agreement(site(toml))) << toml;
   // What may differ from node to node.
-  for (const char* toml : {"[peers]\nmunge_socket='/run/m'", "[fabric]\nexclude=['eno*']",
-                           "[record]\nrun_directory='/tmp/x'", "[probe]\nmodule_directory='/opt'"})
+  for (const char* toml :
+       {"[peers]\nmunge_socket='/run/m'", "[fabric]\nexclude=['eno*']", "[record]\nrun_directory='/tmp/x'",
+        "[probe]\nmodule_directory='/opt'", "[nccl]\nlibrary='/opt/libnccl.so.2'"})
     EXPECT_EQ(usual, agreement(site(toml))) << toml;
 }
 

@@ -188,6 +188,21 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"[probe]\nmemory='99999GiB'", "f.toml:2"},
         Refused{"[fabric]\nfabric='../x'", "name of a module"}, Refused{"[fabric]\ndevices='eth0'", "list"},
         Refused{"[fabric]\ndevices=['a b']", "f.toml:2"},
+        Refused{"[nccl]\nlibrary='libnccl.so.2'", "f.toml:2: 'library' must be an absolute path"},
+        Refused{"[nccl]\nenv='NCCL_IB_HCA=mlx5'", "f.toml:2: 'env' must be a table of NCCL_"},
+        Refused{"[nccl]\nenv={NCCL_IB_TC=106}", "NCCL_IB_TC has no text in quotes"},
+        Refused{"[nccl]\nenv={LD_PRELOAD='/tmp/x.so'}",
+                "f.toml:2: 'env' has LD_PRELOAD: it is none of NCCL's"},
+        Refused{"[nccl]\nenv={NCCL_DEBUG='INFO'}", "f.toml:2: 'env' has NCCL_DEBUG: netcheck sets it itself"},
+        Refused{"[nccl]\nenv={NCCL_ALGO='Tree'}", "'env' has NCCL_ALGO: that is 'algorithm'"},
+        Refused{"[nccl]\nenv={NCCL_IB_HCA=\"a\\nb\"}", "its value must be one line"},
+        Refused{"[nccl]\nalgorithm='ring'", "f.toml:2: 'algorithm' must be one of \"Ring\", \"Tree\""},
+        Refused{"[nccl]\nmax_world=1", "f.toml:2: 'max_world' must be a whole number from 2 to 4096"},
+        Refused{"[nccl]\nmig='allow'", "f.toml:2: 'mig' must be \"refuse\" or \"measure\""},
+        Refused{"[nccl]\nrequire_transport='IB/mlx5_0'",
+                "'require_transport' must be the name of a transport"},
+        Refused{"[[rule]]\npartition='a'\nlibrary='/opt/libnccl.so.2'",
+                "f.toml:3: a rule cannot set 'library'"},
         Refused{"[threshold]\nprofile='h200'", "f.toml:2: 'profile' must be \"none\", \"llm\""},
         Refused{"[threshold]\nmin_per_rail=1", "f.toml:2: 'min_per_rail' must be a rate in quotes"},
         Refused{"[threshold]\nmin_fraction=1.5", "f.toml:2: 'min_fraction' must be above 0 and at most 1"},
@@ -236,6 +251,39 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"[check]\ntime=\"8s", "f.toml:2"},
         Refused{"[threshold]\nmin = 400Mbps # slow\n[check]\n", "(put it in quotes: \"400Mbps\")"},
         Refused{"[action]\nmax_drained_total=1%\n", "(put it in quotes: \"1%\")"}));
+
+TEST(Config, HasWhatIsSaidOfNccl) {
+  const auto site = parse_config(R"([nccl]
+library = "/opt/nccl/libnccl.so.2"
+env = { NCCL_IB_HCA = "mlx5_0,mlx5_1", NCCL_IB_TC = "106" }
+max_world = 16
+busy = "measure"
+[[rule]]
+partition = "gpu"
+require_transport = "AWS Libfabric"
+)",
+                                 "f");
+  ASSERT_TRUE(site) << describe(site.error());
+  const Policy& policy = site->defaults;
+  EXPECT_EQ(policy.nccl_library, "/opt/nccl/libnccl.so.2");
+  EXPECT_EQ(policy.nccl_env,
+            (std::map<std::string, std::string>{{"NCCL_IB_HCA", "mlx5_0,mlx5_1"}, {"NCCL_IB_TC", "106"}}));
+  EXPECT_EQ(policy.nccl_algorithm, "Ring");
+  EXPECT_EQ(policy.max_world, 16U);
+  EXPECT_EQ(policy.mig, OnGpu::refuse);
+  EXPECT_EQ(policy.busy, OnGpu::measure);
+  EXPECT_EQ(resolve(*site, {.partition = "gpu"})->require_transport, "AWS Libfabric");
+}
+
+TEST(Fabric, IsWhatTheJobHasUnlessTheSiteSays) {
+  Policy policy;
+  EXPECT_EQ(fabric_of(policy, true), "nccl");
+  EXPECT_EQ(fabric_of(policy, false), "ucx");
+  policy.fabric = "ucx";
+  EXPECT_EQ(fabric_of(policy, true), "ucx");
+  policy.fabric = "nccl";
+  EXPECT_EQ(fabric_of(policy, false), "nccl");
+}
 
 TEST(Config, SaysNothingOfQuotesWhereTheyAreNotTheMatter) {
   for (const char* toml : {"[check]\ntime='8s'\ntime='9s'", "[check\ntime='8s'", "[check]\ntime=", "=", "",

@@ -116,6 +116,19 @@ esac)");
   Case found_;
 };
 
+TEST_F(Acting, ReadsTheSwitchesWhereSomethingMayFollow) {
+  found_.topology = base_ / "topology.conf";
+  std::ofstream(found_.topology) << "SwitchName=a Nodes=n1,n2\nSwitchName=b Nodes=n3,n4\n";
+  found_.finding.slow_ways = {{"n1", "n3"}, {"n3", "n2"}};
+  EXPECT_THAT(act_now().line, EndsWith(" action=annotate wanted=requeue brake=between-switches"));
+  std::ofstream(found_.topology) << "Include racks.conf\n";
+  const Acted acted = act_now();
+  EXPECT_THAT(acted.line, EndsWith(" brake=switches-unknown"));
+  EXPECT_THAT(acted.said, Contains(HasSubstr("topology.conf")));
+  std::ofstream(found_.topology) << "SwitchName=a Nodes=n[1-4]\n";
+  EXPECT_EQ(name(act_now().action), "requeue");
+}
+
 TEST_F(Acting, OnlyAnnotatesByDefault) {
   found_.policy = {};
   const Acted acted = act_now();
@@ -253,6 +266,15 @@ TEST_F(Acting, BeginsNothingOnceTheKillSwitchAppearsAndEndsWhatItHasBegun) {
   EXPECT_EQ(name(acted.action), "requeue");
   EXPECT_THAT(acted.line, HasSubstr(" action=requeue drain=n3 requeues=1 acted="));
   EXPECT_LE(calls().size(), 10u);
+}
+
+TEST_F(Acting, TakesADrainThatSlurmRefusedOutOfTheLine) {
+  found_.policy.drain = true;
+  script("scontrol", R"(case "$*" in *State=DRAIN*) echo "Invalid user id" >&2; exit 1;; esac)");
+  const Acted acted = act_now();
+  EXPECT_THAT(acted.line, HasSubstr(" action=requeue drain_brake=refused requeues=1 acted="));
+  EXPECT_THAT(acted.line, Not(HasSubstr(" drain=")));
+  EXPECT_THAT(calls("scontrol update JobId=17 AdminComment=").back(), EndsWith(acted.line));
 }
 
 TEST_F(Acting, CancelsAJobWhoseTerminalHasBeenToldSo) {

@@ -101,6 +101,43 @@ INSTANTIATE_TEST_SUITE_P(
                     Hostile{"SLURM_NODELIST", "n[1-99999999]"}, Hostile{"SLURM_NODELIST", "n3,n3"},
                     Hostile{"SLURM_NODELIST", "n3;reboot"}, Hostile{"SLURM_NODELIST", ""}));
 
+std::vector<std::string> gpus(const std::string& list) {
+  const auto gpus = gpus_from(list);
+  return gpus ? *gpus : std::vector<std::string>{"refused: " + describe(gpus.error())};
+}
+
+TEST(JobsGpus, AreReadInEveryFormThatSlurmWrites) {
+  using testing::ElementsAre;
+  EXPECT_THAT(gpus(""), testing::IsEmpty());
+  EXPECT_THAT(gpus("0"), ElementsAre("gpu:0"));
+  EXPECT_THAT(gpus("0,1"), ElementsAre("gpu:0", "gpu:1"));
+  EXPECT_THAT(gpus("0-3"), ElementsAre("gpu:0", "gpu:1", "gpu:2", "gpu:3"));
+  EXPECT_THAT(gpus("6,0-1,10"), ElementsAre("gpu:0", "gpu:1", "gpu:6", "gpu:10"));
+  EXPECT_THAT(gpus("gpu:2,gpu:3"), ElementsAre("gpu:2", "gpu:3"));
+  EXPECT_THAT(gpus("1,1"), ElementsAre("gpu:1"));
+}
+
+TEST(JobsGpus, AreRefusedInOneLineWhereTheyAreNone) {
+  for (const std::string list : {"x", "0,", ",0", "0,,1", "3-1", "-1", "0-", "1 2", "0x1", "99999",
+                                 "0-4294967295", "NoDevFiles", "gpu:", "0\n1"}) {
+    const auto refused = gpus_from(list);
+    ASSERT_FALSE(refused) << list;
+    EXPECT_EQ(refused.error().subject, "SLURM_JOB_GPUS");
+    EXPECT_EQ(describe(refused.error()).find('\n'), std::string::npos);
+  }
+  EXPECT_THAT(describe(gpus_from("MIG-GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77/1/0").error()),
+              testing::HasSubstr("slices of GPUs"));
+  EXPECT_FALSE(gpus_from(std::string(1u << 20, '1')));
+}
+
+TEST(JobsGpus, ThatCannotBeReadAreNoReasonToKnowNothingOfTheJob) {
+  const auto job = read_with("SLURM_JOB_GPUS", "all of them");
+  ASSERT_TRUE(job);
+  EXPECT_FALSE(job->gpus);
+  EXPECT_THAT(*read_with("SLURM_JOB_GPUS", "1")->gpus, testing::ElementsAre("gpu:1"));
+  EXPECT_THAT(*read(healthy())->gpus, testing::IsEmpty());
+}
+
 TEST(JobFromEnvironment, TakesControlCharactersOutOfNamesThatAreOnlyShown) {
   const auto job = read_with("SLURM_JOB_PARTITION", "main\nnetcheck=pass");
   ASSERT_TRUE(job);

@@ -7,6 +7,7 @@
 
 #include "session/follower.h"
 #include "session/leader.h"
+#include "session/patience.h"
 
 namespace netcheck::session::test {
 
@@ -23,6 +24,7 @@ inline Assignment assignment(std::uint32_t nodes, std::uint32_t self) {
   for (std::uint32_t i = 1; i <= nodes; ++i)
     assignment.roster.nodes.push_back("n" + std::to_string(i));
   assignment.roster.self = self;
+  assignment.policy.fabric = "ucx";  // as the supervisor leaves it
   assignment.deadline = kStart + assignment.policy.time;
   assignment.rendezvous_deadline = kStart + assignment.policy.rendezvous;
   assignment.agreement = agreement(assignment.policy);
@@ -45,7 +47,8 @@ inline Present present(const Assignment& assignment) {
 }
 
 inline fabric::Ready ready(std::vector<std::string> lanes = {"eth0"}) {
-  return {.module = "ucx", .version = "1.13.1", .lanes = std::move(lanes), .max_bytes = 1u << 20};
+  return {
+      .module = "ucx", .version = "1.13.1", .lanes = std::move(lanes), .max_bytes = 1u << 20, .terms = {}};
 }
 
 /// All actions of one type, in order.

@@ -132,7 +132,7 @@ TEST_F(FollowerTest, TellsWhyNoLaneCanBeOpened) {
 TEST_F(FollowerTest, GivesUpOnAFabricThatDoesNotOpen) {
   on(LeaderFound{});
   on(LanesChosen{fabric::Options{.devices = {"eth0"}}});
-  EXPECT_THAT(all_of<AbandonFabric>(tick_at(kStart + kOpenAllowance)), SizeIs(1));
+  EXPECT_THAT(all_of<AbandonFabric>(tick_at(kStart + patience_with("ucx").open)), SizeIs(1));
   // A library that waits for nothing on the network has the network to blame for nothing.
   const auto actions = happens(fabric::Failed{.id = 0, .trouble = Trouble::no_bytes, .detail = "gave up"});
   ASSERT_THAT(said<Broken>(actions), SizeIs(1));

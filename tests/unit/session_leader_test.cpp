@@ -136,6 +136,26 @@ TEST_F(LeaderTest, TellsEveryoneOfAJobThatIsNotToBeMeasured) {
   }
 }
 
+TEST_F(LeaderTest, NamesWhatTheFabricsOfTwoNodesDifferIn) {
+  all_present();
+  fabric::Ready first = ready(), other = ready();
+  first.terms = {"net=Socket", "NCCL_IB_HCA=mlx5_0"};
+  other.terms = {"NCCL_IB_HCA=mlx5_1", "net=Socket", "NCCL_P2P_DISABLE=1"};
+  say(0, Opened{.ready = first});
+  EXPECT_EQ(
+      inconclusive(say(2, Opened{.ready = other})).reason,
+      "n3 differs from n1: NCCL_IB_HCA is mlx5_1 instead of mlx5_0, NCCL_P2P_DISABLE is 1 instead of unset");
+}
+
+TEST_F(LeaderTest, TakesTheSameTermsInAnotherOrder) {
+  all_present();
+  fabric::Ready first = ready(), other = ready();
+  first.terms = {"net=Socket", "NCCL_IB_HCA=mlx5_0"};
+  other.terms = {"NCCL_IB_HCA=mlx5_0", "net=Socket"};
+  say(0, Opened{.ready = first});
+  EXPECT_THAT(told<Close>(say(2, Opened{.ready = other})), IsEmpty());
+}
+
 TEST_F(LeaderTest, RefusesAnotherVersionOfTheFabric) {
   all_present();
   say(0, Opened{.ready = ready()});
@@ -160,7 +180,8 @@ TEST_F(LeaderTest, WaitsForALateNodesFabricInItsOwnPhase) {
   for (const std::uint32_t node : {0U, 1U, 3U})
     say(node, Opened{.ready = ready()});
   EXPECT_THAT(tick_at(kStart + seconds(3)), IsEmpty());
-  const auto verdict = inconclusive(tick_at(kStart + milliseconds(2'900) + kOpenAllowance + kAnswerGrace));
+  const auto verdict =
+      inconclusive(tick_at(kStart + milliseconds(2'900) + patience_with("ucx").open + kAnswerGrace));
   EXPECT_EQ(verdict.phase, judge::Phase::open);
   EXPECT_THAT(verdict.missing, ElementsAre("n3"));
 }

@@ -32,7 +32,10 @@ TEST(Messages, PresentArrivesAsItWasSent) {
 }
 
 TEST(Messages, OpenedAndBrokenArriveAsTheyWereSent) {
-  const Opened opened = round_trip(Opened{.ready = ready({"eth0", "eth1"}), .took = Ns{7}});
+  Opened sent{.ready = ready({"eth0", "eth1"}), .took = Ns{7}};
+  sent.ready.terms = {"net=Socket", "NCCL_IB_HCA=mlx5_0,mlx5_1"};
+  const Opened opened = round_trip(sent);
+  EXPECT_EQ(opened.ready.terms, sent.ready.terms);
   EXPECT_EQ(opened.ready.module, "ucx");
   EXPECT_EQ(opened.ready.version, "1.13.1");
   EXPECT_EQ(opened.ready.lanes, (std::vector<std::string>{"eth0", "eth1"}));

@@ -76,7 +76,7 @@ bool NcclModule::settle_open() {
     return true;
   }
   opened_ = std::move(*opened);
-  events_.emplace_back(Ready{"nccl", opened_->nccl->version(), devices_, opened_->max_bytes});
+  events_.emplace_back(Ready{"nccl", opened_->nccl->version(), devices_, opened_->max_bytes, {}});
   return true;
 }
 

@@ -1,22 +1,10 @@
 #include "fabric/nccl/settings.h"
 
-#include <algorithm>
-#include <array>
-#include <string_view>
+#include "contract/nccl_variable.h"
 
 namespace netcheck::fabric::nccl {
 
 namespace {
-
-/// The team's addresses come with its cards; the log is read by the module.
-constexpr std::array<std::string_view, 6> kOurs{"NCCL_COMM_ID",       "NCCL_DEBUG",
-                                                "NCCL_DEBUG_FILE",    "NCCL_DEBUG_SUBSYS",
-                                                "NCCL_COMM_BLOCKING", "NCCL_DEBUG_TIMESTAMP_FORMAT"};
-
-bool is_variable(std::string_view name) {
-  const auto allowed = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; };
-  return name.starts_with("NCCL_") && std::all_of(name.begin(), name.end(), allowed);
-}
 
 std::string* path_of(Settings& settings, const std::string& name) {
   if (name == "library") return &settings.library;
@@ -40,11 +28,11 @@ Result<Settings> read_settings(const std::map<std::string, std::string>& given) 
       if (value != "refuse" && value != "measure")
         return fail("set", name, "'" + printable(value) + "' is neither refuse nor measure");
       (name == "mig" ? settings.take_slices : settings.take_busy) = value == "measure";
-    } else if (!is_variable(name)) {
+    } else if (!name.starts_with("NCCL_")) {
       return fail("set", printable(name, 64),
                   "the NCCL fabric knows library, driver, watcher, mig, busy and NCCL_*");
-    } else if (std::find(kOurs.begin(), kOurs.end(), name) != kOurs.end()) {
-      return fail("set", name, "netcheck sets it itself");
+    } else if (const auto wrong = wrong_nccl_variable(name, value); !wrong.empty()) {
+      return fail("set", printable(name, 64), wrong);
     } else {
       settings.environment[name] = value;
     }
