@@ -34,7 +34,7 @@ constexpr Ns kDriverPatience = std::chrono::seconds(10);
 struct SitesWord {
   topology::PortGlobs globs;
   judge::Expected expected;
-  std::string nccl;
+  std::string nccl, nvml;
 };
 
 /// The site's; but the command line's globs and file where it has some. Of a recording of some other machine
@@ -42,7 +42,7 @@ struct SitesWord {
 Result<SitesWord> word_of_site(const TopoQuestion& question, const Machine& machine) {
   const bool recorded = !question.xml.empty() || !question.fsroot.empty() || !question.compare.empty();
   const bool told = !question.include.empty() || !question.exclude.empty();
-  SitesWord word{{question.include, question.exclude}, {}, ""};
+  SitesWord word{{question.include, question.exclude}, {}, "", ""};
   if (question.config.empty() || (recorded && !question.must_exist)) return word;
   std::error_code error;
   if (question.must_exist && !std::filesystem::exists(question.config, error) && !error)
@@ -59,6 +59,7 @@ Result<SitesWord> word_of_site(const TopoQuestion& question, const Machine& mach
   if (!told) word.globs = {policy->devices, policy->exclude};
   word.expected = {policy->gpus, policy->ports};
   word.nccl = policy->nccl_topology;
+  word.nvml = policy->nccl_watcher;
   return word;
 }
 
@@ -72,9 +73,10 @@ Result<Seen> look(const TopoQuestion& question) {
   auto machine =
       question.xml.empty() ? topology::read_machine(question.fsroot) : topology::read_recording(question.xml);
   if (!machine) return tl::unexpected(machine.error());
-  if (question.xml.empty() && question.fsroot.empty()) topology::ask_driver(*machine, kDriverPatience);
   const auto site = word_of_site(question, *machine);
   if (!site) return tl::unexpected(site.error());
+  const bool live = question.xml.empty() && question.fsroot.empty();
+  if (live) topology::ask_driver(*machine, kDriverPatience, site->nvml);
   topology::tell_roles(*machine, site->globs);
   if (question.nccl.empty() && site->nccl.empty()) return Seen{std::move(*machine), site->expected, {}};
   const auto file = question.nccl.empty() ? topology::read_trusted_recording(site->nccl)

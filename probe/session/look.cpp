@@ -65,7 +65,8 @@ Look::Look(system::Loop& loop, const std::string& program, Policy policy, Time d
   system::Launch launch;
   launch.program = program;
   launch.arguments = {"look"};
-  if (!policy_.nccl_topology.empty()) launch.arguments.push_back(policy_.nccl_topology);
+  if (!policy_.nccl_topology.empty()) launch.arguments.push_back("--nccl=" + policy_.nccl_topology);
+  if (!policy_.nccl_watcher.empty()) launch.arguments.push_back("--nvml=" + policy_.nccl_watcher);
   launch.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C", "HOME=/nonexistent"};
   launch.descriptors = {{child_end.get(), kLookFd}};
   launch.start_patience = std::min(kLookStart, std::max(deadline - system::now(), Ns{0}));
@@ -111,13 +112,13 @@ void Look::end(Result<Seen> seen) {
   if (auto told = std::exchange(told_, nullptr)) told(std::move(seen));
 }
 
-int look(int pipe, const std::string& nccl_topology) {
+int look(int pipe, const std::string& nccl_topology, const std::string& nvml) {
   auto machine = topology::read_machine();
   if (!machine) {
     fmt::print(stderr, "netcheck: {}\n", describe(machine.error()));
     return static_cast<int>(ExitCode::inconclusive);
   }
-  topology::ask_driver(*machine, kDriverPatience);
+  topology::ask_driver(*machine, kDriverPatience, nvml);
   Json told = Json::object();
   if (!nccl_topology.empty()) {
     if (const auto file = topology::read_trusted_recording(nccl_topology))

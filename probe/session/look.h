@@ -43,8 +43,9 @@ class Look {
   system::Loop::Timer timer_ = 0;
 };
 
-/// `netcheck look [FILE]`: the process. Writes the machine, and that of NCCL's file where there is one, to
-/// descriptor `pipe` and ends; nothing, where the machine cannot be read.
-[[nodiscard]] int look(int pipe, const std::string& nccl_topology);
+/// `netcheck look`: the process. Writes the machine, and that of NCCL's file where there is one, to
+/// descriptor `pipe` and ends; nothing, where the machine cannot be read. `nvml`: the library; empty: the
+/// usual one.
+[[nodiscard]] int look(int pipe, const std::string& nccl_topology, const std::string& nvml);
 
 }  // namespace netcheck::session

@@ -20,8 +20,8 @@ namespace netcheck::topology {
 
 /// Adds what NVIDIA's driver alone knows of this machine's GPUs (MIG, NVLinks, clocks held down, GPUs that it
 /// has lost), through NVML, in a process of its own: after `patience` a note says that it did not answer.
-/// Nothing is asked, nor loaded, where there is no GPU of NVIDIA's.
-void ask_driver(Machine& machine, Ns patience, const std::string& library = "libnvidia-ml.so.1");
+/// Nothing is asked, nor loaded, where there is no GPU of NVIDIA's. `library`: empty: as the loader finds it.
+void ask_driver(Machine& machine, Ns patience, const std::string& library);
 
 /// A file: hwloc's XML (lstopo --of xml), NCCL's (NCCL_TOPO_DUMP_FILE), or what `netcheck topo --save` wrote;
 /// its content says which.

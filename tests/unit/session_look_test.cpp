@@ -78,7 +78,7 @@ TEST_F(LookTest, TakesWhatIsNearToWhatFromTheSitesFile) {
   file.source = "cloud.xml";
   policy_.nccl_topology = "/etc/cloud.xml";
   const Json told = {{"machine", to_json(flat)}, {"file", to_json(file)}};
-  const auto seen = look("[ \"$2\" = /etc/cloud.xml ] && cat " + file_of(to_cbor(told)) + " >&3");
+  const auto seen = look("[ \"$2\" = --nccl=/etc/cloud.xml ] && cat " + file_of(to_cbor(told)) + " >&3");
   ASSERT_TRUE(seen) << describe(seen.error());
   EXPECT_EQ(nearest_ports(seen->machine, 0, false).distance, Distance::pix);
   EXPECT_TRUE(seen->contradicted.empty());
