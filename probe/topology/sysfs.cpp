@@ -187,7 +187,7 @@ void add_driver_versions(Machine& machine, const std::string& fsroot) {
     std::string module = driver;
     std::ranges::replace(module, '-', '_');  // as /sys/module has them
     std::string version =
-        printable(first_line(fsroot + "/sys/module/" + module + "/version").value_or(""), 64);
+        printable(first_line(fmt::format("{}/sys/module/{}/version", fsroot, module)).value_or(""), 64);
     if (version.empty() && driver == "nvidia") version = nvidia_version(fsroot);
     if (!version.empty()) machine.drivers.push_back({driver, version});
   }
