@@ -9,8 +9,8 @@
 
 #include "contract/job.h"
 #include "contract/overloaded.h"
-#include "judge/groups.h"
 #include "judge/line.h"
+#include "judge/standing.h"
 #include "policy/settings.h"
 
 namespace netcheck::prolog {
@@ -327,9 +327,9 @@ class Decision {
 /// itself. `measured` of a whole node: the best of its rails.
 bool fast_enough(const judge::Plan& plan, const judge::Culprit& culprit) {
   double asked = 0;
-  if (plan.thresholds.site_floor)
-    asked = plan.thresholds.site_floor->bits_per_second / std::max(judge::rails(plan), 1U);
-  if (plan.thresholds.min_per_rail) asked = std::max(asked, plan.thresholds.min_per_rail->bits_per_second);
+  const auto floors = judge::floors_of(plan);
+  for (std::size_t lane = 0; lane < floors.size(); ++lane)
+    if (!culprit.lane || *culprit.lane == lane) asked = std::max(asked, floors[lane]);
   return asked > 0 && culprit.measured.bits_per_second >= asked;
 }
 
