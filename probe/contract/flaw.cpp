@@ -10,9 +10,10 @@ namespace netcheck {
 namespace {
 
 constexpr std::array<std::string_view, kFlaws> kNames = {
-    "port-down",     "port-slow",  "pcie-narrow", "pcie-slow",  "gpu-lost", "gpu-far",  "nvlink-missing",
-    "nvlink-uneven", "mtu-uneven", "memlock",     "iommu",      "acs",      "odd-gpus", "odd-ports",
-    "odd-rate",      "odd-mtu",    "odd-pcie",    "odd-nvlink", "odd-cpu"};
+    "port-down",     "port-slow",  "pcie-narrow",  "pcie-slow", "gpu-lost",  "gpu-far",      "nvlink-missing",
+    "nvlink-uneven", "mtu-uneven", "memlock",      "iommu",     "acs",       "gpus-missing", "ports-missing",
+    "gpu-capped",    "roce-gid",   "nccl-differs", "odd-gpus",  "odd-ports", "odd-rate",     "odd-mtu",
+    "odd-pcie",      "odd-nvlink", "odd-driver",   "odd-cpu"};
 
 }  // namespace
 
@@ -33,7 +34,20 @@ std::optional<Flaw> parse_flaw(std::string_view text) {
 }
 
 bool is_broken_part(Flaw flaw) {
-  return flaw <= Flaw::nvlink_uneven && flaw != Flaw::gpu_far;
+  switch (flaw) {
+    case Flaw::port_down:
+    case Flaw::port_slow:
+    case Flaw::pcie_narrow:
+    case Flaw::pcie_slow:
+    case Flaw::gpu_lost:
+    case Flaw::nvlink_missing:
+    case Flaw::nvlink_uneven:
+    case Flaw::gpus_missing:
+    case Flaw::ports_missing:
+      return true;
+    default:
+      return false;
+  }
 }
 
 std::string_view name(Weight weight) {

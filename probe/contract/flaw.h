@@ -28,21 +28,29 @@ enum class Flaw : std::uint8_t {
   memlock,
   iommu,
   acs,
+  gpus_missing,
+  ports_missing,
+  gpu_capped,
+  roce_gid,
+  nccl_differs,
   odd_gpus,
   odd_ports,
   odd_rate,
   odd_mtu,
   odd_pcie,
   odd_nvlink,
+  odd_driver,
   odd_cpu,
 };
-inline constexpr std::size_t kFlaws = 19;
+inline constexpr std::size_t kFlaws = 25;
 inline constexpr std::array<Flaw, kFlaws> kAllFlaws = {
-    Flaw::port_down,  Flaw::port_slow,  Flaw::pcie_narrow,    Flaw::pcie_slow,
-    Flaw::gpu_lost,   Flaw::gpu_far,    Flaw::nvlink_missing, Flaw::nvlink_uneven,
-    Flaw::mtu_uneven, Flaw::memlock,    Flaw::iommu,          Flaw::acs,
-    Flaw::odd_gpus,   Flaw::odd_ports,  Flaw::odd_rate,       Flaw::odd_mtu,
-    Flaw::odd_pcie,   Flaw::odd_nvlink, Flaw::odd_cpu};
+    Flaw::port_down,    Flaw::port_slow,     Flaw::pcie_narrow,    Flaw::pcie_slow,
+    Flaw::gpu_lost,     Flaw::gpu_far,       Flaw::nvlink_missing, Flaw::nvlink_uneven,
+    Flaw::mtu_uneven,   Flaw::memlock,       Flaw::iommu,          Flaw::acs,
+    Flaw::gpus_missing, Flaw::ports_missing, Flaw::gpu_capped,     Flaw::roce_gid,
+    Flaw::nccl_differs, Flaw::odd_gpus,      Flaw::odd_ports,      Flaw::odd_rate,
+    Flaw::odd_mtu,      Flaw::odd_pcie,      Flaw::odd_nvlink,     Flaw::odd_driver,
+    Flaw::odd_cpu};
 
 /// "port-down": as `netcheck topo` and the line have it.
 [[nodiscard]] std::string_view name(Flaw flaw);
@@ -50,7 +58,7 @@ inline constexpr std::array<Flaw, kFlaws> kAllFlaws = {
 [[nodiscard]] std::string key_of(Flaw flaw);
 [[nodiscard]] std::optional<Flaw> parse_flaw(std::string_view text);
 
-/// Something of this very node is not what it was built with: its own word, and no setting of the site's.
+/// Something of this very node is not what it was built with: its own word, and no setting of the node's.
 /// Only such a node may be drained for it.
 [[nodiscard]] bool is_broken_part(Flaw flaw);
 

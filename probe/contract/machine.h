@@ -45,12 +45,19 @@ struct PciDevice {
   std::optional<std::uint32_t> parent;  ///< index into Machine::pci, always a smaller one; none: host bridges
   std::optional<std::int32_t> numa;     ///< of host bridges: os index of their NUMA node
   std::optional<std::int32_t> socket;   ///< of host bridges
+  /// Of a function of SR-IOV: the index of the card's own, which is none itself. In a virtual machine the
+  /// card is not to be seen, and the function is a card like any other.
+  std::optional<std::uint32_t> physical;
   std::uint16_t vendor = 0, device = 0, subvendor = 0, subdevice = 0;  ///< PCI ids; 0: unknown
   std::string model;
   std::string driver;  ///< "nvidia", "mlx5_core"; empty: none bound, or not known
   PciLink link;
   std::optional<bool> redirects;   ///< ports: ACS sends traffic between devices below up to the root
   std::optional<bool> translated;  ///< the IOMMU translates its addresses (domain type DMA, not identity)
+  /// Of GPUs and NICs, from their Device Control register, which only root may read: whether they may send
+  /// with relaxed ordering, and the most bytes that one of their reads asks for.
+  std::optional<bool> relaxed_ordering;
+  std::optional<std::uint32_t> max_read_request;
   friend bool operator==(const PciDevice&, const PciDevice&) = default;
 };
 
@@ -58,11 +65,20 @@ struct Gpu {
   std::uint32_t pci = 0;  ///< index into Machine::pci
   std::string model;      ///< as its driver names it; else PCI's name
   std::string uuid;
-  std::optional<bool> known_to_driver;  ///< nvidia's /proc lists it; absent: that driver is not there
+  std::optional<bool> known_to_driver;  ///< nvidia's /proc or NVML lists it; absent: that driver is not there
+  // What NVML alone tells.
+  std::optional<bool> mig;  ///< sliced for several users
+  std::string slowed;  ///< why its clocks are held down at this moment: "power brake"; empty: not, or unknown
+  /// Watts: what it may take, and what it may take as delivered.
+  std::optional<std::uint32_t> power_limit, power_default;
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 
 enum class PortState : std::uint8_t { unknown, up, down };
+
+/// The best of a RoCE port's addresses (GIDs): RDMA needs one, and between subnets one of version 2 made from
+/// an IP address.
+enum class Gids : std::uint8_t { unknown, none, version_1, link_local, usable };
 
 /// One port of a network card: an RDMA port with its interface, or an interface alone (a bond, a bridge,
 /// veth).
@@ -78,6 +94,8 @@ struct NetworkPort {
   std::optional<Rate> rate;   ///< at present
   std::optional<Rate> rated;  ///< what port and card could; where a source says so
   std::optional<std::uint32_t> mtu;
+  Gids gids = Gids::unknown;         ///< of RoCE
+  std::string firmware;              ///< of the RDMA device: "28.39.1002"
   bool virtual_function = false;     ///< SR-IOV
   std::string master;                ///< the bond or bridge that it is part of
   std::vector<std::string> members;  ///< of a bond
@@ -103,12 +121,21 @@ struct NumaNode {
   friend bool operator==(const NumaNode&, const NumaNode&) = default;
 };
 
+/// Of a driver, where it has one of its own: those that come with the kernel mostly have none.
+struct DriverVersion {
+  std::string driver;   ///< "nvidia", "mlx5_core", as PciDevice::driver
+  std::string version;  ///< "550.54.15"
+  friend bool operator==(const DriverVersion&, const DriverVersion&) = default;
+};
+
 inline constexpr std::uint64_t kUnlimitedMemory = UINT64_MAX;
 
 struct Machine {
-  std::string node;     ///< its name; empty where a recording keeps none
-  std::string product;  ///< class of hardware, as Inventory::machine
-  std::string source;   ///< "this machine", "hwloc XML n3.xml"
+  std::string node;                    ///< its name; empty where a recording keeps none
+  std::string product;                 ///< class of hardware, as Inventory::machine
+  std::string source;                  ///< "this machine", "hwloc XML n3.xml"
+  std::string kernel;                  ///< its release; empty: unknown
+  std::vector<DriverVersion> drivers;  ///< of GPUs and NICs
   std::vector<NumaNode> numa;
   std::vector<PciDevice> pci;  ///< a tree, each after its parent; empty: no PCI (containers, some VMs)
   std::vector<Gpu> gpus;       ///< in the order of their indices

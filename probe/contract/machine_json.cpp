@@ -11,15 +11,17 @@ constexpr std::uint32_t kMachineFormat = 1;
 // A server of today has 16 GPUs, 20 ports and 300 PCI functions on the way to them; every SR-IOV function
 // visible makes that 2,000.
 constexpr std::size_t kMaxPci = 8'192, kMaxGpus = 256, kMaxPorts = 4'096, kMaxNvLinks = 65'536;
-constexpr std::size_t kMaxNuma = 1'024, kMaxNotes = 64, kMaxMembers = 64;
+constexpr std::size_t kMaxNuma = 1'024, kMaxNotes = 64, kMaxMembers = 64, kMaxDrivers = 64;
 constexpr std::size_t kMaxWordBytes = 255, kMaxNoteBytes = 1'024;
 constexpr std::uint32_t kMaxLanes = 1'024, kMaxCores = 65'536, kMaxPortMtu = 1'048'576;
 constexpr std::uint32_t kMaxNumaIndex = 1'048'576;
+constexpr std::uint32_t kMaxWatts = 100'000, kMaxReadRequest = 65'536;
 constexpr double kMaxGigatransfers = 1'024;
 
 constexpr const char* kKinds[] = {"host_bridge", "port", "gpu", "nic", "nvswitch", "other"};
 constexpr const char* kFacings[] = {"unknown", "up", "down"};
 constexpr const char* kStates[] = {"unknown", "up", "down"};
+constexpr const char* kGids[] = {"unknown", "none", "version_1", "link_local", "usable"};
 
 template <typename Enum, std::size_t N>
 Enum named(const std::string& text, const char* const (&names)[N], const char* what) {
@@ -86,6 +88,7 @@ Json to_json(const PciDevice& device) {
   put(json, "parent", device.parent);
   put(json, "numa", device.numa);
   put(json, "socket", device.socket);
+  put(json, "physical", device.physical);
   if (device.vendor != 0) json["ids"] = {device.vendor, device.device, device.subvendor, device.subdevice};
   put(json, "model", device.model);
   put(json, "driver", device.driver);
@@ -94,6 +97,8 @@ Json to_json(const PciDevice& device) {
   put(json, "rate", device.link.rate);
   put(json, "redirects", device.redirects);
   put(json, "translated", device.translated);
+  put(json, "relaxed_ordering", device.relaxed_ordering);
+  put(json, "max_read_request", device.max_read_request);
   return json;
 }
 
@@ -122,13 +127,22 @@ PciDevice pci_from_json(const Json& value, std::size_t index) {
   }
   device.numa = place(fields, "numa");
   device.socket = place(fields, "socket");
+  device.physical = number(fields, "physical", kMaxPci);
   read_ids(fields, device);
   device.model = word(fields, "model");
   device.driver = word(fields, "driver");
   device.link = {speed(fields, "now"), speed(fields, "most"), rate(fields, "rate")};
   device.redirects = answer(fields, "redirects");
   device.translated = answer(fields, "translated");
+  device.relaxed_ordering = answer(fields, "relaxed_ordering");
+  device.max_read_request = number(fields, "max_read_request", kMaxReadRequest);
   return device;
+}
+
+void check_functions(const std::vector<PciDevice>& devices) {
+  for (const PciDevice& device : devices)
+    if (device.physical && (*device.physical >= devices.size() || devices[*device.physical].physical))
+      throw Malformed{"machine: 'physical' points at no card"};
 }
 
 Json to_json(const Gpu& gpu) {
@@ -136,6 +150,10 @@ Json to_json(const Gpu& gpu) {
   put(json, "model", gpu.model);
   put(json, "uuid", gpu.uuid);
   put(json, "known_to_driver", gpu.known_to_driver);
+  put(json, "mig", gpu.mig);
+  put(json, "slowed", gpu.slowed);
+  put(json, "power_limit", gpu.power_limit);
+  put(json, "power_default", gpu.power_default);
   return json;
 }
 
@@ -149,7 +167,11 @@ Gpu gpu_from_json(const Json& value, const Machine& machine) {
   return {.pci = index_in(fields, "pci", machine.pci.size()),
           .model = word(fields, "model"),
           .uuid = word(fields, "uuid"),
-          .known_to_driver = answer(fields, "known_to_driver")};
+          .known_to_driver = answer(fields, "known_to_driver"),
+          .mig = answer(fields, "mig"),
+          .slowed = word(fields, "slowed"),
+          .power_limit = number(fields, "power_limit", kMaxWatts),
+          .power_default = number(fields, "power_default", kMaxWatts)};
 }
 
 Json to_json(const NetworkPort& port) {
@@ -164,6 +186,8 @@ Json to_json(const NetworkPort& port) {
   put(json, "rate", port.rate);
   put(json, "rated", port.rated);
   put(json, "mtu", port.mtu);
+  if (port.gids != Gids::unknown) json["gids"] = kGids[static_cast<std::size_t>(port.gids)];
+  put(json, "firmware", port.firmware);
   if (port.virtual_function) json["virtual_function"] = true;
   put(json, "master", port.master);
   if (!port.members.empty()) json["members"] = port.members;
@@ -197,6 +221,8 @@ NetworkPort port_from_json(const Json& value, const Machine& machine) {
   port.rate = rate(fields, "rate");
   port.rated = rate(fields, "rated");
   port.mtu = number(fields, "mtu", kMaxPortMtu);
+  if (fields.has("gids")) port.gids = named<Gids>(fields.text("gids", kMaxWordBytes), kGids, "kind of GIDs");
+  port.firmware = word(fields, "firmware");
   port.virtual_function = answer(fields, "virtual_function").value_or(false);
   port.master = word(fields, "master");
   port.members = words(fields, "members", kMaxMembers, kMaxWordBytes);
@@ -219,6 +245,10 @@ NvLink nvlink_from_json(const Json& value, const Machine& machine) {
   link.count = fields.u32("count", kMaxLanes);
   link.rate = rate(fields, "rate");
   return link;
+}
+
+Json to_json(const DriverVersion& driver) {
+  return {{"driver", driver.driver}, {"version", driver.version}};
 }
 
 Json to_json(const NumaNode& node) {
@@ -252,6 +282,8 @@ Json to_json(const Machine& machine) {
   put(json, "node", machine.node);
   put(json, "product", machine.product);
   put(json, "source", machine.source);
+  put(json, "kernel", machine.kernel);
+  if (!machine.drivers.empty()) json["drivers"] = list(machine.drivers);
   if (machine.nvlinks_known) json["nvlinks_known"] = true;
   put(json, "memlock_bytes", machine.memlock_bytes);
   if (!machine.notes.empty()) json["notes"] = machine.notes;
@@ -267,10 +299,18 @@ Machine machine_from_json(const Json& value) {
   machine.node = word(fields, "node");
   machine.product = word(fields, "product");
   machine.source = word(fields, "source");
+  machine.kernel = word(fields, "kernel");
+  if (fields.has("drivers"))
+    for (const Json& one : fields.array("drivers", kMaxDrivers)) {
+      const Fields driver(one, "driver");
+      machine.drivers.push_back(
+          {driver.text("driver", kMaxWordBytes), driver.text("version", kMaxWordBytes)});
+    }
   for (const Json& node : fields.array("numa", kMaxNuma))
     machine.numa.push_back(numa_from_json(node));
   for (const Json& device : fields.array("pci", kMaxPci))
     machine.pci.push_back(pci_from_json(device, machine.pci.size()));
+  check_functions(machine.pci);
   for (const Json& gpu : fields.array("gpus", kMaxGpus))
     machine.gpus.push_back(gpu_from_json(gpu, machine));
   for (const Json& port : fields.array("ports", kMaxPorts))

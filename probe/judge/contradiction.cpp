@@ -31,11 +31,11 @@ void other_devices(const Machine& machine, const Machine& file, std::vector<Find
   const std::string remedy = "take the file that is made for this kind of machine";
   if (!strange.empty())
     findings.push_back(
-        {Severity::warning, "nccl-strange", strange.front(),
+        {Severity::warning, "nccl-differs", strange.front(),
          fmt::format("{} tells of {}, which this node does not have", file.source, first_of(strange)),
          remedy});
   if (!forgotten.empty())
-    findings.push_back({Severity::warning, "nccl-forgotten", forgotten.front(),
+    findings.push_back({Severity::warning, "nccl-differs", forgotten.front(),
                         fmt::format("{} does not tell of {}", file.source, first_of(forgotten)), remedy});
 }
 

@@ -15,7 +15,7 @@ namespace netcheck::judge {
 
 namespace {
 
-constexpr std::size_t kMaxTraits = 64;      ///< there are 11
+constexpr std::size_t kMaxTraits = 64;      ///< there are 14
 constexpr std::size_t kMaxWordBytes = 255;  ///< as in contract's machines
 
 /// How many of each: "8 × 400 Gb/s", "7 × 400 Gb/s + 1 × 200 Gb/s", the most frequent first.
@@ -45,6 +45,7 @@ class Traits {
     add_nvlinks();
     if (!machine_.numa.empty()) add_count("NUMA nodes", machine_.numa.size());
     add_cores();
+    add_versions();
     return std::move(traits_);
   }
 
@@ -89,7 +90,7 @@ class Traits {
     for (const RailLimit& rail : limits_.rails)
       if (const auto pci = pci_of(machine_, machine_.ports[rail.port])) devices.insert(*pci);
     add_tally("PCIe links of", devices, [&](std::uint32_t device) {
-      const auto& now = machine_.pci[device].link.now;
+      const auto& now = machine_.pci[machine_.pci[device].physical.value_or(device)].link.now;
       return now ? fmt::format("x{}", now->lanes) : std::string();
     });
   }
@@ -107,6 +108,35 @@ class Traits {
     for (const NumaNode& node : machine_.numa)
       cores += node.cores;
     if (cores > 0) add_count("cores", cores);
+  }
+
+  void add_versions() {
+    if (!machine_.kernel.empty()) add("kernel", machine_.kernel);
+    std::set<std::string> gpus, nics, firmware;
+    for (const Gpu& gpu : machine_.gpus)
+      gpus.insert(version_of(gpu.pci));
+    for (const RailLimit& rail : limits_.rails) {
+      const NetworkPort& port = machine_.ports[rail.port];
+      if (const auto pci = pci_of(machine_, port)) nics.insert(version_of(*pci));
+      firmware.insert(port.firmware);
+    }
+    add_set("GPU driver", gpus);
+    add_set("NIC driver", nics);
+    add_set("firmware of rails", firmware);
+  }
+
+  [[nodiscard]] std::string version_of(std::uint32_t device) const {
+    const auto found =
+        std::ranges::find(machine_.drivers, machine_.pci[device].driver, &DriverVersion::driver);
+    return found == machine_.drivers.end() ? "" : found->version;
+  }
+
+  /// Which there are, not how many of each: a card less is another trait.
+  void add_set(const char* key, const std::set<std::string>& values) {
+    std::string text;
+    for (const std::string& value : values)
+      if (!value.empty()) text += (text.empty() ? "" : " + ") + value;
+    if (!text.empty()) add(key, text);
   }
 
   const Machine& machine_;
@@ -153,6 +183,22 @@ void add_oddities(const std::vector<NodeTraits>& nodes, const Trait& trait, cons
   }
 }
 
+const char* name_of(Gids gids) {
+  switch (gids) {
+    case Gids::none:
+      return "none";
+    case Gids::version_1:
+      return "RoCE v1";
+    case Gids::link_local:
+      return "link-local";
+    case Gids::usable:
+      return "of IP addresses";
+    case Gids::unknown:
+      break;
+  }
+  return "";
+}
+
 /// Everything of a machine that two nodes of a kind have alike, by name.
 std::vector<std::pair<std::string, std::string>> details(const Machine& machine) {
   std::vector<std::pair<std::string, std::string>> list;
@@ -165,19 +211,32 @@ std::vector<std::pair<std::string, std::string>> details(const Machine& machine)
     const std::string name = fmt::format("GPU {}", i);
     list.emplace_back(name + ": address", machine.pci[machine.gpus[i].pci].address);
     list.emplace_back(name + ": model", machine.gpus[i].model);
+    if (machine.gpus[i].mig) list.emplace_back(name + ": MIG", *machine.gpus[i].mig ? "on" : "off");
+    if (!machine.gpus[i].slowed.empty()) list.emplace_back(name + ": held down", machine.gpus[i].slowed);
+    if (const auto& watts = machine.gpus[i].power_limit)
+      list.emplace_back(name + ": power limit", fmt::format("{} W", *watts));
   }
   for (const NetworkPort& port : machine.ports) {
+    if (port.virtual_function && !port.why_not.empty()) continue;
     if (port.pci) list.emplace_back(port.name + ": address", machine.pci[*port.pci].address);
     if (!port.state_text.empty()) list.emplace_back(port.name + ": state", port.state_text);
     if (port.rate) list.emplace_back(port.name + ": rate", in_words(*port.rate));
+    if (port.rated) list.emplace_back(port.name + ": rated", in_words(*port.rated));
+    if (!port.firmware.empty()) list.emplace_back(port.name + ": firmware", port.firmware);
+    if (port.gids != Gids::unknown) list.emplace_back(port.name + ": GIDs", name_of(port.gids));
     if (port.mtu) list.emplace_back(port.name + ": MTU", std::to_string(*port.mtu));
     list.emplace_back(port.name + ": fabric", port.why_not.empty() ? "yes" : "no, " + port.why_not);
   }
   for (std::uint32_t i = 0; i < machine.pci.size(); ++i) {
     const PciDevice& device = machine.pci[i];
+    if (device.physical) continue;
     if (const auto hop = link_above(machine, i))
       list.emplace_back(device.address + ": link", hop->now ? hop->now_text : hop->most_text);
     if (!device.driver.empty()) list.emplace_back(device.address + ": driver", device.driver);
+    if (device.relaxed_ordering)
+      list.emplace_back(device.address + ": relaxed ordering", *device.relaxed_ordering ? "yes" : "no");
+    if (device.max_read_request)
+      list.emplace_back(device.address + ": read request", format_bytes(*device.max_read_request));
   }
   return list;
 }
@@ -225,7 +284,7 @@ std::vector<Oddity> odd_ones(const std::vector<NodeTraits>& nodes) {
 }
 
 std::optional<Flaw> flaw_of(std::string_view trait) {
-  constexpr std::array<std::pair<std::string_view, Flaw>, 10> kKinds = {
+  constexpr std::array<std::pair<std::string_view, Flaw>, 14> kKinds = {
       {{"GPUs", Flaw::odd_gpus},
        {"GPU model", Flaw::odd_gpus},
        {"fabric ports", Flaw::odd_ports},
@@ -234,6 +293,10 @@ std::optional<Flaw> flaw_of(std::string_view trait) {
        {"MTU", Flaw::odd_mtu},
        {"PCIe links of", Flaw::odd_pcie},
        {"NVLinks of GPUs", Flaw::odd_nvlink},
+       {"kernel", Flaw::odd_driver},
+       {"GPU driver", Flaw::odd_driver},
+       {"NIC driver", Flaw::odd_driver},
+       {"firmware of rails", Flaw::odd_driver},
        {"NUMA nodes", Flaw::odd_cpu},
        {"cores", Flaw::odd_cpu}}};
   for (const auto& [key, flaw] : kKinds)

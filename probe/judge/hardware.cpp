@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include "judge/hardware_parts.h"
+
 namespace netcheck::judge {
 
 namespace {
@@ -20,30 +22,6 @@ constexpr std::uint64_t kMemlockEnough = std::uint64_t{1} << 30;
 /// headers).
 constexpr std::uint32_t kRoceMtuFor2048 = 2048 + 58;
 
-using Findings = std::vector<Finding>;
-
-/// "mlx5_0", "mlx5_0 and mlx5_1", "mlx5_0, mlx5_1 and 6 more"
-std::string some_of(const std::vector<std::string>& names) {
-  if (names.size() == 1) return names.front();
-  if (names.size() == 2) return names[0] + " and " + names[1];
-  if (names.empty()) return "none";
-  return fmt::format("{}, {} and {} more", names[0], names[1], names.size() - 2);
-}
-
-/// GPUs 0, 1, 2, 5 → "GPUs 0-2, 5"
-std::string name_gpus(const std::vector<std::uint32_t>& gpus) {
-  std::string text;
-  for (std::size_t i = 0; i < gpus.size();) {
-    std::size_t last = i;
-    while (last + 1 < gpus.size() && gpus[last + 1] == gpus[last] + 1)
-      ++last;
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", gpus[i]);
-    if (last > i) text += fmt::format("{}{}", last == i + 1 ? ", " : "-", gpus[last]);
-    i = last + 1;
-  }
-  return fmt::format("GPU{} {}", gpus.size() == 1 ? "" : "s", text);
-}
-
 bool is_fabric(const NetworkPort& port) {
   return port.why_not.empty();
 }
@@ -51,6 +29,25 @@ bool is_fabric(const NetworkPort& port) {
 bool uses_rdma(const Machine& machine) {
   return std::ranges::any_of(
       machine.ports, [](const NetworkPort& port) { return is_fabric(port) && !port.rdma_device.empty(); });
+}
+
+/// Where nothing is known of PCI, or no port is to be seen at all, nothing is known to be missing.
+void parts_missing(const Machine& machine, const Expected& expected, Findings& findings) {
+  const auto add = [&](const char* code, const char* what, std::size_t there, std::uint32_t wanted,
+                       const char* remedy) {
+    if (there < wanted)
+      findings.push_back({Severity::fault, code, fmt::format("{} of {}", there, wanted),
+                          fmt::format("{} {}{} {} there; the site says {}", there, what,
+                                      there == 1 ? "" : "s", there == 1 ? "is" : "are", wanted),
+                          remedy});
+  };
+  if (expected.gpus && !machine.pci.empty())
+    add("gpus-missing", "GPU", machine.gpus.size(), *expected.gpus,
+        "look for Xid 79 (fallen off the bus) in dmesg; then reboot, or look at power and seat of the card");
+  const auto ports = static_cast<std::size_t>(std::ranges::count_if(machine.ports, is_fabric));
+  if (expected.ports && !machine.ports.empty())
+    add("ports-missing", "fabric port", ports, *expected.ports,
+        "look whether the card is on the bus (lspci) and its driver has taken it (dmesg)");
 }
 
 void ports_down(const Machine& machine, const Limits& limits, Findings& findings) {
@@ -76,6 +73,23 @@ void ports_slow(const Machine& machine, const Limits& limits, Findings& findings
          fmt::format("{} runs at {} of {}", port.name, in_words(*port.rate), in_words(*rail.rated)),
          "reseat or replace the cable; compare the speed setting of the switch port"});
   }
+}
+
+/// None of the node's ports runs at its rating: cables or switches are made for less, which may be meant so.
+void ports_below_rating(const Machine& machine, const Limits& limits, Findings& findings) {
+  std::map<std::pair<double, double>, std::vector<std::string>> by_rates;  // (held to, rated)
+  for (const RailLimit& rail : limits.rails) {
+    const NetworkPort& port = machine.ports[rail.port];
+    if (port.state != PortState::down && rail.rated && port.rated && *rail.rated < *port.rated)
+      by_rates[{rail.rated->bits_per_second, port.rated->bits_per_second}].push_back(port.name);
+  }
+  for (const auto& [rates, names] : by_rates)
+    findings.push_back(
+        {Severity::note, "port-below-rating", names.front(),
+         fmt::format("{} {} held to {}, as their like run; the cards could {}", some_of(names),
+                     names.size() == 1 ? "is" : "are", in_words(Rate{rates.first}),
+                     in_words(Rate{rates.second})),
+         "nothing, where cables and switches are made for that; else see their speed setting"});
 }
 
 /// GPUs and fabric ports at or below each device.
@@ -120,113 +134,6 @@ void pcie_links(const Machine& machine, Findings& findings) {
   }
 }
 
-std::string names_of_ports(const Machine& machine, const std::vector<std::uint32_t>& ports) {
-  std::vector<std::string> names;
-  names.reserve(ports.size());
-  for (const std::uint32_t port : ports)
-    names.push_back(machine.ports[port].name);
-  return some_of(names);
-}
-
-/// The nearest RDMA ports that the site keeps away, where they are nearer to `gpu` than `distance`.
-std::vector<std::uint32_t> excluded_nearer(const Machine& machine, std::uint32_t gpu, Distance distance) {
-  std::vector<std::uint32_t> nearer;
-  for (std::uint32_t i = 0; i < machine.ports.size(); ++i) {
-    const NetworkPort& port = machine.ports[i];
-    const bool by_site =
-        port.why_not == "excluded by the site" || port.why_not == "not among the site's devices";
-    if (!by_site || !port.pci || port.rdma_device.empty() || port.state == PortState::down) continue;
-    const Distance own = distance_between(machine, machine.gpus[gpu].pci, *port.pci);
-    if (own > distance || (own == distance && nearer.empty())) continue;
-    if (own < distance) nearer.clear();
-    distance = own;
-    nearer.push_back(i);
-  }
-  return nearer;
-}
-
-/// Why a GPU's traffic goes far: the same of several GPUs is told once.
-struct FarGroup {
-  Severity severity = Severity::note;
-  std::string code, rest, remedy;
-  std::vector<std::uint32_t> gpus;
-};
-
-FarGroup why_far(const Machine& machine, std::uint32_t gpu) {
-  const Nearest built = nearest_ports(machine, gpu, false), now = nearest_ports(machine, gpu, true);
-  if (now.ports.empty() || now.distance == Distance::unknown || now.distance < Distance::node) return {};
-  const std::string way =
-      fmt::format("to {} over {}", names_of_ports(machine, now.ports), name_of(now.distance));
-  if (built.distance < now.distance)
-    return {Severity::warning, "gpu-far",
-            fmt::format("{}; nearer, but down: {} ({})", way, names_of_ports(machine, built.ports),
-                        name_of(built.distance)),
-            "see what is said of the ports that are down"};
-  if (const auto nearer = excluded_nearer(machine, gpu, now.distance); !nearer.empty())
-    return {Severity::warning, "gpu-far",
-            fmt::format("{}; nearer, but excluded by the site: {}", way, names_of_ports(machine, nearer)),
-            "[fabric] devices and exclude in netcheck.toml"};
-  if (now.distance == Distance::sys)
-    return {Severity::note, "gpu-remote", way + ": their sockets have no fabric port",
-            "where a slot is free there, move a card"};
-  return {};
-}
-
-void gpus_far(const Machine& machine, const Limits& limits, Findings& findings) {
-  std::vector<FarGroup> groups;
-  for (const std::uint32_t gpu : limits.gpus) {
-    FarGroup why = why_far(machine, gpu);
-    if (why.code.empty()) continue;
-    auto same = std::ranges::find(groups, why.rest, &FarGroup::rest);
-    if (same == groups.end()) same = groups.insert(groups.end(), std::move(why));
-    same->gpus.push_back(gpu);
-  }
-  for (const FarGroup& group : groups) {
-    const std::string name = name_gpus(group.gpus);
-    findings.push_back({group.severity, group.code, name,
-                        fmt::format("{} {} {}", name, group.gpus.size() == 1 ? "goes" : "go", group.rest),
-                        group.remedy});
-  }
-}
-
-void gpus_without_driver(const Machine& machine, Findings& findings) {
-  for (std::uint32_t i = 0; i < machine.gpus.size(); ++i) {
-    const PciDevice& device = machine.pci[machine.gpus[i].pci];
-    if (machine.gpus[i].known_to_driver != false) continue;
-    findings.push_back(
-        {Severity::fault, "gpu-lost", fmt::format("GPU {}", i),
-         fmt::format("{} is on the bus as GPU {}, and its driver does not know it", device.address, i),
-         "look for Xid errors in dmesg; then reset or replace it"});
-  }
-}
-
-void nvlinks(const Machine& machine, const Limits& limits, Findings& findings) {
-  if (!machine.nvlinks_known || limits.gpus.size() < 2) return;
-  std::map<std::uint32_t, std::vector<std::uint32_t>> by_count;
-  for (const std::uint32_t gpu : limits.gpus)
-    by_count[nvlinks_of(machine, gpu).count].push_back(gpu);
-  const auto usual =
-      std::ranges::max_element(by_count, {}, [](const auto& entry) { return entry.second.size(); });
-  for (const auto& [count, gpus] : by_count) {
-    if (count == usual->first) continue;
-    if (count > usual->first && gpus.size() == usual->second.size()) continue;  // told from the other side
-    findings.push_back(
-        {count < usual->first ? Severity::fault : Severity::note, "nvlink-uneven", name_gpus(gpus),
-         fmt::format("{} {} {} NVLink{}, the other{} {}", name_gpus(gpus), gpus.size() == 1 ? "has" : "have",
-                     count, count == 1 ? "" : "s",
-                     usual->second.size() == 1 ? "" : fmt::format(" {}", usual->second.size()), usual->first),
-         "nvidia-smi nvlink -s; look for Xid 74 in dmesg and at the fabric manager"});
-  }
-  if (usual->first > 0) return;
-  const std::string& model = machine.gpus[limits.gpus.front()].model;
-  if (model.find("SXM") == std::string::npos && model.find("HGX") == std::string::npos) return;
-  findings.push_back(
-      {Severity::fault, "nvlink-missing", name_gpus(limits.gpus),
-       fmt::format("{} ({}) have no NVLink: traffic inside the node crosses PCIe", name_gpus(limits.gpus),
-                   model),
-       "look at the fabric manager (systemctl status nvidia-fabricmanager) and nvidia-smi topo -m"});
-}
-
 void memlock(const Machine& machine, Findings& findings) {
   if (!machine.memlock_bytes || *machine.memlock_bytes >= kMemlockEnough || !uses_rdma(machine)) return;
   findings.push_back(
@@ -260,6 +167,62 @@ void mtus(const Machine& machine, const Limits& limits, Findings& findings) {
                      some_of(small), small.size() == 1 ? "ies" : "y", by_mtu.begin()->first),
          "an MTU of 9000 here and on the switches"});
   }
+}
+
+/// InfiniBand Architecture Specification, annexes A16 (RoCE) and A17 (version 2, which is routed). What is
+/// not up has no address, and that it is down is told already.
+void gids(const Machine& machine, const Limits& limits, Findings& findings) {
+  struct Kind {
+    Gids gids;
+    Severity severity;
+    const char* what;
+    const char* remedy;
+  };
+  constexpr Kind kKinds[] = {
+      {Gids::none, Severity::fault, "no GID, without which no RDMA goes over it",
+       "see that its interface is up and has an address (ip address, rdma link)"},
+      {Gids::version_1, Severity::warning, "GIDs of RoCE v1 alone, which UCX and NCCL do not choose",
+       "default_roce_mode of the device (cma_roce_mode), or a newer driver"},
+      {Gids::link_local, Severity::note, "link-local GIDs alone, which no router forwards",
+       "give its interface an IP address"}};
+  for (const Kind& kind : kKinds) {
+    std::vector<std::string> names;
+    for (const RailLimit& rail : limits.rails) {
+      const NetworkPort& port = machine.ports[rail.port];
+      if (port.gids == kind.gids && port.state != PortState::down) names.push_back(port.name);
+    }
+    if (!names.empty())
+      findings.push_back(
+          {kind.severity, "roce-gid", names.front(),
+           fmt::format("{} {} {}", some_of(names), names.size() == 1 ? "has" : "have", kind.what),
+           kind.remedy});
+  }
+}
+
+/// Only root sees these registers. Relaxed ordering: without it, what a card writes waits for what it wrote
+/// before, which on processors of several dies costs up to half (NVIDIA's and AMD's tuning guides have it
+/// on). PCI Express Base Specification 7.5.3.4: reads of 512 bytes are what cards begin with; 128 and 256 are
+/// a slot's firmware being careful.
+void orderings(const Machine& machine, const Limits& limits, Findings& findings) {
+  constexpr std::uint32_t kUsualRead = 512;
+  std::vector<std::string> strict, small;
+  for (const RailLimit& rail : limits.rails) {
+    const NetworkPort& port = machine.ports[rail.port];
+    if (!port.pci) continue;
+    const PciDevice& device = machine.pci[*port.pci];
+    if (device.relaxed_ordering == false && !port.rdma_device.empty()) strict.push_back(port.name);
+    if (device.max_read_request && *device.max_read_request < kUsualRead) small.push_back(port.name);
+  }
+  if (!strict.empty())
+    findings.push_back(
+        {Severity::warning, "pcie-ordering", strict.front(),
+         fmt::format("{} may not send with relaxed ordering", some_of(strict)),
+         "PCI_WR_ORDERING of mlxconfig, the firmware's setup of the slots; lspci -vv: RlxdOrd+"});
+  if (!small.empty())
+    findings.push_back({Severity::warning, "pcie-reads", small.front(),
+                        fmt::format("{} read{} memory in pieces of less than {} bytes", some_of(small),
+                                    small.size() == 1 ? "s" : "", kUsualRead),
+                        "MaxReadReq in lspci -vv; the firmware's setup, or setpci CAP_EXP+8.w"});
 }
 
 /// NCCL's manual, Troubleshooting, "PCI Access Control Services": an IOMMU that translates, and ACS at a
@@ -306,14 +269,16 @@ const char* name_of(Severity severity) {
   return "";
 }
 
-std::vector<Finding> findings_of(const Machine& machine, const Limits& limits) {
+std::vector<Finding> findings_of(const Machine& machine, const Limits& limits, const Expected& expected) {
   Findings findings;
+  parts_missing(machine, expected, findings);
   ports_down(machine, limits, findings);
   ports_slow(machine, limits, findings);
+  ports_below_rating(machine, limits, findings);
   pcie_links(machine, findings);
-  gpus_far(machine, limits, findings);
-  gpus_without_driver(machine, findings);
-  nvlinks(machine, limits, findings);
+  add_gpu_findings(machine, limits, findings);
+  gids(machine, limits, findings);
+  orderings(machine, limits, findings);
   memlock(machine, findings);
   mtus(machine, limits, findings);
   detours(machine, limits, findings);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,13 @@ struct Finding {
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
+/// What the site says that a node has; where it says nothing, nothing is missing.
+struct Expected {
+  std::optional<std::uint32_t> gpus, ports;  ///< ports of the fabric, those that are down among them
+};
+
 /// Worst first. `limits`: of the job's GPUs.
-[[nodiscard]] std::vector<Finding> findings_of(const Machine& machine, const Limits& limits);
+[[nodiscard]] std::vector<Finding> findings_of(const Machine& machine, const Limits& limits,
+                                               const Expected& expected = {});
 
 }  // namespace netcheck::judge

@@ -42,7 +42,7 @@ std::optional<std::string> number_words(std::string text) {
   std::string bare = text;
   for (auto at = bare.find(kUnit); at != std::string::npos; at = bare.find(kUnit))
     bare.erase(at, kUnit.size());
-  if (text.empty() || bare.find_first_not_of("0123456789.+x ") != std::string::npos) return std::nullopt;
+  if (text.empty() || bare.find_first_not_of("0123456789.+-x ") != std::string::npos) return std::nullopt;
   std::erase(text, ' ');
   return text;
 }

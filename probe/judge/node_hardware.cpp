@@ -6,12 +6,11 @@
 #include <algorithm>
 
 #include "contract/wire.h"
-#include "judge/hardware.h"
 
 namespace netcheck::judge {
 namespace {
 
-constexpr std::size_t kMaxTraitsTold = 16;  ///< there are 11
+constexpr std::size_t kMaxTraitsTold = 16;  ///< there are 14
 constexpr std::size_t kMaxRails = 64;       ///< as lanes everywhere
 constexpr std::size_t kMaxLaneName = 64, kMaxKey = 32, kMaxValue = 128, kMaxCulprit = 64, kMaxWhat = 200;
 constexpr double kFastestRail = 1e15;  ///< as parse_rate
@@ -78,9 +77,11 @@ std::vector<RailSpeed> rails_of(Machine machine, const std::vector<std::string>&
 }
 
 /// A note is not told: nothing is broken.
-std::vector<OwnFlaw> flaws_of(const Machine& machine, const Limits& limits) {
+std::vector<OwnFlaw> flaws_of(std::vector<Finding> findings, const std::vector<Finding>& contradicted) {
+  findings.insert(findings.end(), contradicted.begin(), contradicted.end());
+  std::ranges::stable_sort(findings, std::greater<>(), &Finding::severity);
   std::vector<OwnFlaw> flaws;
-  for (const Finding& finding : findings_of(machine, limits)) {
+  for (const Finding& finding : findings) {
     const auto flaw = parse_flaw(finding.code);
     if (!flaw || finding.severity == Severity::note || flaws.size() == kMaxOwnFlaws) continue;
     flaws.push_back({*flaw, printable(finding.culprit, kMaxCulprit), printable(finding.what, kMaxWhat)});
@@ -90,10 +91,12 @@ std::vector<OwnFlaw> flaws_of(const Machine& machine, const Limits& limits) {
 
 }  // namespace
 
-NodeHardware hardware_of(const Machine& machine, const std::vector<std::string>& lanes) {
+NodeHardware hardware_of(const Machine& machine, const std::vector<std::string>& lanes,
+                         const Expected& expected, const std::vector<Finding>& contradicted) {
   const Limits limits = limits_of(machine);
   const auto gpus = lanes.empty() ? std::nullopt : gpus_of(machine, lanes);
-  NodeHardware hardware{traits_of(machine, limits).traits, flaws_of(machine, limits),
+  NodeHardware hardware{traits_of(machine, limits).traits,
+                        flaws_of(findings_of(machine, limits, expected), contradicted),
                         gpus ? rails_for(machine, *gpus, lanes) : rails_of(machine, lanes)};
   for (Trait& trait : hardware.traits)
     trait.value = printable(trait.value, kMaxValue);

@@ -11,6 +11,7 @@
 
 #include "contract/flaw.h"
 #include "judge/fleet.h"
+#include "judge/hardware.h"
 
 namespace netcheck::judge {
 
@@ -41,8 +42,11 @@ inline constexpr std::size_t kMaxOwnFlaws = 8;
 
 /// Of a machine whose fabric ports are told (topology::tell_roles), and the lanes that the check opens on it.
 /// A rail that is down counts as one of the check's, as it would be had it not gone down. Where lanes are
-/// GPUs (by their PCI addresses) the rails are the ports that serve them.
-[[nodiscard]] NodeHardware hardware_of(const Machine& machine, const std::vector<std::string>& lanes);
+/// GPUs (by their PCI addresses) the rails are the ports that serve them. `expected`: what the site says of
+/// such nodes; `contradicted`: where its description of them and the machine differ.
+[[nodiscard]] NodeHardware hardware_of(const Machine& machine, const std::vector<std::string>& lanes,
+                                       const Expected& expected = {},
+                                       const std::vector<Finding>& contradicted = {});
 
 [[nodiscard]] Json to_json(const NodeHardware& hardware);
 /// Throws Malformed.

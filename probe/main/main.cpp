@@ -77,6 +77,7 @@ struct Arguments {
   netcheck::PolicyQuestion policy;
   netcheck::doctor::Order doctor;
   netcheck::TopoQuestion topo;
+  std::string nccl_topology, nvml;
 };
 
 // Subcommands that netcheck starts by itself; not shown in --help.
@@ -87,7 +88,11 @@ void add_internal(CLI::App& app, Arguments& arguments, std::function<int()>& cho
   CLI::App* look =
       app.add_subcommand("look", "the process that looks at the hardware (started by netcheck probe)");
   look->group("");
-  look->callback([&chosen] { chosen = [] { return netcheck::session::look(kLookPipe); }; });
+  look->add_option("--nccl", arguments.nccl_topology, "NCCL's description of this machine");
+  look->add_option("--nvml", arguments.nvml, "NVML's library");
+  look->callback([&] {
+    chosen = [&] { return netcheck::session::look(kLookPipe, arguments.nccl_topology, arguments.nvml); };
+  });
   CLI::App* fabric = app.add_subcommand("fabric", "the process that moves bytes (started by netcheck probe)");
   fabric->group("");
   fabric->add_option("name", arguments.fabric)->required();

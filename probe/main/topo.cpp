@@ -27,13 +27,23 @@ namespace {
 
 constexpr std::size_t kMaxSiteBytes = 1U << 20;
 
-/// The command line's; else the site's. Of a recording of some other machine the site's only where it is
-/// named.
-Result<topology::PortGlobs> globs_of(const TopoQuestion& question) {
+/// The driver may have to be loaded first, GPU by GPU; a person waits for it.
+constexpr Ns kDriverPatience = std::chrono::seconds(10);
+
+/// What the site says of its machines.
+struct SitesWord {
+  topology::PortGlobs globs;
+  judge::Expected expected;
+  std::string nccl, nvml;
+};
+
+/// The site's; but the command line's globs and file where it has some. Of a recording of some other machine
+/// the site's only where it is named.
+Result<SitesWord> word_of_site(const TopoQuestion& question, const Machine& machine) {
   const bool recorded = !question.xml.empty() || !question.fsroot.empty() || !question.compare.empty();
   const bool told = !question.include.empty() || !question.exclude.empty();
-  if (told || question.config.empty() || (recorded && !question.must_exist))
-    return topology::PortGlobs{question.include, question.exclude};
+  SitesWord word{{question.include, question.exclude}, {}, "", ""};
+  if (question.config.empty() || (recorded && !question.must_exist)) return word;
   std::error_code error;
   if (question.must_exist && !std::filesystem::exists(question.config, error) && !error)
     return fail("read the configuration", question.config, "there is no such file");
@@ -41,28 +51,39 @@ Result<topology::PortGlobs> globs_of(const TopoQuestion& question) {
   if (!text) return tl::unexpected(text.error());
   const auto site = parse_config(*text, question.config);
   if (!site) return tl::unexpected(site.error());
-  const auto policy = resolve(*site, JobKind{});
+  JobKind kind;  // of a job on such nodes alone
+  kind.hardware = machine.product;
+  kind.gpu = machine.gpus.empty() ? "" : machine.gpus.front().model;
+  const auto policy = resolve(*site, kind);
   if (!policy) return tl::unexpected(policy.error());
-  return topology::PortGlobs{policy->devices, policy->exclude};
+  if (!told) word.globs = {policy->devices, policy->exclude};
+  word.expected = {policy->gpus, policy->ports};
+  word.nccl = policy->nccl_topology;
+  word.nvml = policy->nccl_watcher;
+  return word;
 }
 
 struct Seen {
   Machine machine;
+  judge::Expected expected;
   std::vector<judge::Finding> contradictions;  ///< between the machine and NCCL's file
 };
 
 Result<Seen> look(const TopoQuestion& question) {
-  const auto globs = globs_of(question);
-  if (!globs) return tl::unexpected(globs.error());
   auto machine =
       question.xml.empty() ? topology::read_machine(question.fsroot) : topology::read_recording(question.xml);
   if (!machine) return tl::unexpected(machine.error());
-  topology::tell_roles(*machine, *globs);
-  if (question.nccl.empty()) return Seen{std::move(*machine), {}};
-  const auto file = topology::read_recording(question.nccl);
+  const auto site = word_of_site(question, *machine);
+  if (!site) return tl::unexpected(site.error());
+  const bool live = question.xml.empty() && question.fsroot.empty();
+  if (live) topology::ask_driver(*machine, kDriverPatience, site->nvml);
+  topology::tell_roles(*machine, site->globs);
+  if (question.nccl.empty() && site->nccl.empty()) return Seen{std::move(*machine), site->expected, {}};
+  const auto file = question.nccl.empty() ? topology::read_trusted_recording(site->nccl)
+                                          : topology::read_recording(question.nccl);
   if (!file) return tl::unexpected(file.error());
-  Seen seen{with_tree_of(*machine, *file), judge::contradictions(*machine, *file)};
-  topology::tell_roles(seen.machine, *globs);
+  Seen seen{with_tree_of(*machine, *file), site->expected, judge::contradictions(*machine, *file)};
+  topology::tell_roles(seen.machine, site->globs);
   return seen;
 }
 
@@ -131,13 +152,13 @@ void print_text(const Machine& machine, const Limits& limits, const std::vector<
 }
 
 int compare(const TopoQuestion& question) {
-  const auto globs = globs_of(question);
-  if (!globs) return refuse(globs.error());
   std::vector<Machine> machines;
   for (const std::string& path : question.compare) {
     auto machine = topology::read_recording(path);
     if (!machine) return refuse(machine.error());
-    topology::tell_roles(*machine, *globs);
+    const auto site = word_of_site(question, *machine);
+    if (!site) return refuse(site.error());
+    topology::tell_roles(*machine, site->globs);
     machines.push_back(std::move(*machine));
   }
   const auto differences = judge::differences(machines[0], machines[1]);
@@ -161,7 +182,7 @@ int show_topology(const TopoQuestion& question) {
     if (!gpus) return refuse(gpus.error());
     limits = limits_of(machine, *gpus);
   }
-  auto findings = judge::findings_of(machine, limits);
+  auto findings = judge::findings_of(machine, limits, seen->expected);
   findings.insert(findings.end(), seen->contradictions.begin(), seen->contradictions.end());
   std::ranges::stable_sort(findings, std::greater<>(), &judge::Finding::severity);
   if (!question.save.empty())

@@ -236,9 +236,10 @@ void set_between_gpus(const Machine& machine, Limits& limits) {
 }  // namespace
 
 std::optional<Rate> rated_speed(const Machine& machine, const NetworkPort& port) {
-  if (port.rated) return port.rated;
   const auto own = pci_of(machine, port);
   std::map<double, std::uint32_t> times;
+  std::uint32_t ports = 0;
+  bool some_as_rated = false;
   for (const NetworkPort& other : machine.ports) {
     if (!other.rate || other.link_layer != port.link_layer || other.why_not != port.why_not) continue;
     const auto pci = pci_of(machine, other);
@@ -248,13 +249,16 @@ std::optional<Rate> rated_speed(const Machine& machine, const NetworkPort& port)
       continue;
     if (other.members.size() != port.members.size()) continue;
     ++times[other.rate->bits_per_second];
+    ++ports;
+    some_as_rated = some_as_rated || (other.rated && *other.rate >= *other.rated);
   }
+  if (port.rated && (ports < 2 || some_as_rated)) return port.rated;
   // Ties go to the faster one: half the ports of a kind that have trained down are half of them at fault.
   double best = 0;
   std::uint32_t most = 0;
   for (const auto& [rate, count] : times)
     if (count >= most) best = rate, most = count;
-  return most > 0 ? std::optional(Rate{best}) : std::nullopt;
+  return most > 0 ? std::optional(Rate{best}) : port.rated;
 }
 
 Limits limits_of(const Machine& machine, const std::vector<std::uint32_t>& gpus) {

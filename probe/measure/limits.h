@@ -41,8 +41,9 @@ struct Limits {
   std::optional<Rate> pcie_between;
 };
 
-/// The port's rated speed: what a source says; else what most ports of its kind have at present, the faster
-/// one where two are as many.
+/// What a port is held to: the speed that a source says it is rated for; where none does, what most ports of
+/// its kind have at present, the faster one where two are as many. Also that where the node has several of a
+/// kind and none of them runs at its rating: then cables and switches are of another speed.
 [[nodiscard]] std::optional<Rate> rated_speed(const Machine& machine, const NetworkPort& port);
 
 /// Of the job's GPUs (indices, all that are in `machine`; none: the node's rails as such) and the ports that

@@ -136,6 +136,7 @@ const char* name_of(Distance distance) {
 }
 
 std::optional<PciHop> link_above(const Machine& machine, std::uint32_t device) {
+  device = machine.pci[device].physical.value_or(device);  // all functions of a card have its one link
   const PciDevice& below = machine.pci[device];
   if (!below.parent) return std::nullopt;
   const PciDevice& above = machine.pci[*below.parent];

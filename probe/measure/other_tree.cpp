@@ -27,6 +27,8 @@ class Grafting {
     for (std::uint32_t i = 0; i < machine_.pci.size(); ++i)  // cards without a port, NVSwitches
       if (machine_.pci[i].kind != PciKind::host_bridge && machine_.pci[i].kind != PciKind::port)
         static_cast<void>(place_of(i));
+    for (PciDevice& device : result_.pci)  // an index into the old tree
+      if (device.physical) device.physical = function_at(result_, machine_.pci[*device.physical].address);
     take_nvlinks();
     result_.notes.push_back("what is near to what is as in " + other_.source);
     return std::move(result_);
@@ -42,6 +44,7 @@ class Grafting {
   std::uint32_t graft(std::uint32_t device) {
     if (const auto done = grafted_.find(device); done != grafted_.end()) return done->second;
     PciDevice copy = other_.pci[device];
+    copy.physical.reset();
     if (copy.parent) copy.parent = graft(*copy.parent);
     if (const auto own = function_at(machine_, copy.address); own && copy.kind != PciKind::host_bridge)
       describe_as(machine_.pci[*own], copy);

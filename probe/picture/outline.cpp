@@ -30,14 +30,17 @@ void set_link(const Machine& machine, std::uint32_t device, Node& node) {
 
 std::string about_port(const NetworkPort& port) {
   std::vector<std::string> words;
-  if (!port.link_layer.empty() || port.rate)
+  if (!port.link_layer.empty() || port.rate || port.rated)
     words.push_back(port.link_layer.empty() ? "port" : port.link_layer);
   if (port.rate) words.push_back(in_words(*port.rate));
+  if (port.rated && (!port.rate || *port.rate < *port.rated))
+    words.push_back(fmt::format("{}{}", port.rate ? "of " : "rated ", in_words(*port.rated)));
   if (port.state == PortState::down)
     words.push_back(
         "down" + (port.state_text.empty() || port.state_text == "down" ? "" : " (" + port.state_text + ")"));
   if (port.state == PortState::up) words.emplace_back("up");
   if (port.mtu) words.push_back(fmt::format("MTU {}", *port.mtu));
+  if (port.gids == Gids::none && port.state != PortState::down) words.emplace_back("no GID");
   if (port.virtual_function) words.emplace_back("SR-IOV function");
   if (!port.why_not.empty()) words.push_back(fmt::format(" [not fabric: {}]", port.why_not));
   std::string text;
@@ -46,11 +49,25 @@ std::string about_port(const NetworkPort& port) {
   return text;
 }
 
+std::string about_gpu(const Gpu& gpu) {
+  std::string text = gpu.model;
+  if (gpu.mig == true) text += " MIG";
+  if (gpu.power_limit && gpu.power_limit != gpu.power_default) text += fmt::format(" {} W", *gpu.power_limit);
+  if (!gpu.slowed.empty()) text += fmt::format(" [{}]", gpu.slowed);
+  return text;
+}
+
 class Outliner {
  public:
-  explicit Outliner(const Machine& machine) : machine_(machine), below_(machine.pci.size()) {
-    for (std::uint32_t i = 0; i < machine.pci.size(); ++i)
-      if (const auto& parent = machine.pci[i].parent) below_[*parent].push_back(i);
+  explicit Outliner(const Machine& machine)
+      : machine_(machine), below_(machine.pci.size()), functions_(machine.pci.size(), 0) {
+    for (std::uint32_t i = 0; i < machine.pci.size(); ++i) {
+      const PciDevice& device = machine.pci[i];
+      if (device.physical && !carries_the_fabric(i))
+        ++functions_[*device.physical];
+      else if (device.parent)
+        below_[*device.parent].push_back(i);
+    }
   }
 
   std::vector<Node> outline() {
@@ -78,6 +95,11 @@ class Outliner {
   }
 
  private:
+  [[nodiscard]] bool carries_the_fabric(std::uint32_t device) const {
+    return std::ranges::any_of(
+        machine_.ports, [&](const NetworkPort& port) { return port.pci == device && port.why_not.empty(); });
+  }
+
   Node numa_node(const NumaNode& numa) {
     Node node{.part = Part::numa, .name = fmt::format("NUMA {}", numa.index)};
     if (numa.cores > 0) node.about = fmt::format("{} core{}", numa.cores, numa.cores == 1 ? "" : "s");
@@ -148,16 +170,21 @@ class Outliner {
       if (machine_.gpus[i].pci != device) continue;
       leaf.part = Part::gpu;
       leaf.name = fmt::format("GPU {}", i);
-      leaf.about = machine_.gpus[i].model;
-      leaf.trouble = leaf.trouble || machine_.gpus[i].known_to_driver == false;
+      leaf.about = about_gpu(machine_.gpus[i]);
+      leaf.trouble =
+          leaf.trouble || machine_.gpus[i].known_to_driver == false || !machine_.gpus[i].slowed.empty();
     }
+    const std::string functions =
+        functions_[device] == 0
+            ? ""
+            : fmt::format(" + {} SR-IOV function{}", functions_[device], functions_[device] == 1 ? "" : "s");
     bool any = false;
     for (const NetworkPort& port : machine_.ports) {
       if (port.pci != device) continue;
       Node node = leaf;
       node.part = Part::port;
       if (port.name != pci.address) node.name = picture::name_of(port);
-      node.about = about_port(port);
+      node.about = about_port(port) + (any ? "" : functions);
       node.trouble = leaf.trouble || (port.why_not.empty() && port.state == PortState::down);
       if (!port.why_not.empty()) node.trouble = false;
       list.push_back(std::move(node));
@@ -166,12 +193,14 @@ class Outliner {
     if (any && leaf.part != Part::gpu) return;
     if (leaf.part != Part::gpu)
       leaf.about += fmt::format("{}[no port{}]", leaf.about.empty() ? "" : " ",
-                                pci.driver.empty() ? "" : ", driver " + pci.driver);
+                                pci.driver.empty() ? "" : ", driver " + pci.driver) +
+                    functions;
     list.push_back(std::move(leaf));
   }
 
   const Machine& machine_;
   std::vector<std::vector<std::uint32_t>> below_;
+  std::vector<std::uint32_t> functions_;  ///< of SR-IOV, folded into their card
   std::set<std::uint32_t> shown_;
 };
 

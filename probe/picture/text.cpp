@@ -82,7 +82,8 @@ std::vector<Entry> entries_of(const Machine& machine) {
       std::ranges::any_of(machine.ports, [](const NetworkPort& port) { return port.why_not.empty(); });
   for (const NetworkPort& port : machine.ports) {
     const auto pci = pci_of(machine, port);
-    if (pci && (port.why_not.empty() || !port.rdma_device.empty() || !any_fabric))
+    const bool spare = port.virtual_function && !port.why_not.empty();  // of SR-IOV: there may be 500
+    if (pci && !spare && (port.why_not.empty() || !port.rdma_device.empty() || !any_fabric))
       entries.push_back({port.name, port.name, std::nullopt, *pci});
   }
   shorten(entries);
@@ -188,6 +189,19 @@ std::string operations(const Limits& limits) {
   return text;
 }
 
+std::string versions(const Machine& machine) {
+  std::vector<std::string> words;
+  if (!machine.kernel.empty()) words.push_back("kernel " + machine.kernel);
+  for (const DriverVersion& driver : machine.drivers)
+    words.push_back(driver.driver + " " + driver.version);
+  std::set<std::string> firmware;
+  for (const NetworkPort& port : machine.ports)
+    if (port.why_not.empty() && !port.firmware.empty()) firmware.insert(port.firmware);
+  for (const std::string& version : firmware)
+    words.push_back("firmware " + version);
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
 }  // namespace
 
 std::string heading(const Machine& machine) {
@@ -207,6 +221,7 @@ std::string heading(const Machine& machine) {
   if (cores > 0) text += counted(cores, "core") + ", ";
   text += fmt::format("{}, {}\n", counted(machine.gpus.size(), "GPU"), counted(fabric, "fabric port"));
   text += "read from " + (machine.source.empty() ? "a recording" : machine.source) + '\n';
+  if (const std::string told = versions(machine); !told.empty()) text += told + '\n';
   for (const std::string& note : machine.notes)
     text += fmt::format("note: {}\n", note);
   return text;

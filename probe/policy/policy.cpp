@@ -90,9 +90,14 @@ std::string hardware_term(const Policy& policy) {
   const auto part = [](const std::optional<double>& value) {
     return value ? fmt::format("{}", *value) : std::string("none");
   };
-  return fmt::format("hardware=min_fraction {}, min_fraction_per_rail {}, nominal {}, findings {}",
-                     part(policy.min_fraction), part(policy.min_fraction_per_rail), term(policy.nominal),
-                     to_json(policy.findings).dump());
+  const auto count = [](const std::optional<std::uint32_t>& value) {
+    return value ? std::to_string(*value) : std::string("none");
+  };
+  return fmt::format(
+      "hardware=min_fraction {}, min_fraction_per_rail {}, nominal {}, gpus {}, ports {}, "
+      "nccl_topology {}, findings {}",
+      part(policy.min_fraction), part(policy.min_fraction_per_rail), term(policy.nominal), count(policy.gpus),
+      count(policy.ports), policy.nccl_topology, to_json(policy.findings).dump());
 }
 
 /// How the fabric over GPUs measures. Where its libraries lie is each node's own affair.

@@ -49,6 +49,9 @@ struct Policy {
   std::optional<Rate> nominal;  ///< what a node's rails could reach together, where netcheck cannot know
   // [findings]
   Weights findings;
+  // [hardware]
+  std::optional<std::uint32_t> gpus, ports;  ///< what each node has; none: only the others are a measure
+  std::string nccl_topology;  ///< NCCL's description of the nodes, which counts for what is near to what
   // [check]
   std::string op = "auto";
   Ns time = std::chrono::seconds(8);       ///< whole deadline: Slurm 25.11 prints "Prolog hung" after 8 s

@@ -127,13 +127,29 @@ std::vector<Setting> findings() {
       finding("memlock", Flaw::memlock, "too little memory may be locked for RDMA"),
       finding("iommu", Flaw::iommu, "the IOMMU sends traffic of GPUs and NICs by the CPU"),
       finding("acs", Flaw::acs, "ACS at a switch does"),
+      finding("gpus_missing", Flaw::gpus_missing, "fewer GPUs than [hardware] says"),
+      finding("ports_missing", Flaw::ports_missing, "fewer fabric ports than it says"),
+      finding("gpu_capped", Flaw::gpu_capped, "a GPU's clocks or power are held down"),
+      finding("roce_gid", Flaw::roce_gid, "a RoCE port has no address that RDMA can use"),
+      finding("nccl_differs", Flaw::nccl_differs, "NCCL's file and the node say different things"),
       finding("odd_gpus", Flaw::odd_gpus, "a node has other GPUs than the others"),
       finding("odd_ports", Flaw::odd_ports, "another number of fabric ports, or of those that are up"),
       finding("odd_rate", Flaw::odd_rate, "rails of another speed"),
       finding("odd_mtu", Flaw::odd_mtu, "another MTU"),
       finding("odd_pcie", Flaw::odd_pcie, "cards with other numbers of PCIe lanes"),
       finding("odd_nvlink", Flaw::odd_nvlink, "another number of NVLinks"),
+      finding("odd_driver", Flaw::odd_driver, "another kernel, driver or firmware"),
       finding("odd_cpu", Flaw::odd_cpu, "other numbers of cores or NUMA nodes"),
+  };
+}
+
+std::vector<Setting> hardware() {
+  constexpr std::uint32_t kMost = 64;  // lanes of a node
+  return {
+      {"hardware", "gpus", Scope::job, "how many GPUs each node has", count(&Policy::gpus, kMost)},
+      {"hardware", "ports", Scope::job, "how many fabric ports each node has", count(&Policy::ports, kMost)},
+      {"hardware", "nccl_topology", Scope::job, "NCCL's description of what is near to what on them",
+       path(&Policy::nccl_topology, true)},
   };
 }
 
@@ -276,7 +292,8 @@ std::vector<Setting> record() {
 
 std::vector<Setting> collect() {
   std::vector<Setting> all;
-  for (auto* part : {thresholds, findings, check, when, users, action, probe, peers, fabric, nccl, record})
+  for (auto* part :
+       {thresholds, findings, hardware, check, when, users, action, probe, peers, fabric, nccl, record})
     for (Setting& setting : part())
       all.push_back(std::move(setting));
   return all;

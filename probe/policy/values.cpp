@@ -185,6 +185,22 @@ Value fraction(std::optional<double> Policy::*field) {
           .show = [=](const Policy& policy) { return policy.*field ? Json(*(policy.*field)) : Json(kNone); }};
 }
 
+Value count(std::optional<std::uint32_t> Policy::*field, std::uint32_t most) {
+  const std::string form = fmt::format("a whole number from 1 to {}, or \"none\"", most);
+  return {.form = form,
+          .read = [=](Policy& policy, const toml::node& node) -> std::string {
+            const auto* word = node.as_string();
+            const auto* number = node.as_integer();
+            const bool none = word != nullptr && word->get() == kNone;
+            if (!none && (number == nullptr || number->get() < 1 || number->get() > most))
+              return "must be " + form;
+            policy.*field = none ? std::nullopt : std::optional(static_cast<std::uint32_t>(number->get()));
+            return {};
+          },
+          .copy = copies(field),
+          .show = [=](const Policy& policy) { return policy.*field ? Json(*(policy.*field)) : Json(kNone); }};
+}
+
 Value weight(Flaw flaw) {
   constexpr const char* kForm = "\"ignore\", \"warn\" or \"fail\"";
   return {.form = kForm,

@@ -19,6 +19,8 @@ using Check = std::function<std::string(const std::string&)>;
 [[nodiscard]] Value duration(Ns Policy::*field, Ns least, Ns most, bool or_none = false);
 [[nodiscard]] Value flag(bool Policy::*field);
 [[nodiscard]] Value rate(std::optional<Rate> Policy::*field);
+/// "none" where it is not set.
+[[nodiscard]] Value count(std::optional<std::uint32_t> Policy::*field, std::uint32_t most);
 /// The site's threshold: effective and the site's own at once.
 [[nodiscard]] Value threshold();
 [[nodiscard]] Value fraction(std::optional<double> Policy::*field);

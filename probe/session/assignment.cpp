@@ -48,6 +48,14 @@ std::uint16_t read_port(const Fields& fields, const char* key) {
   return static_cast<std::uint16_t>(fields.u32(key, UINT16_MAX));
 }
 
+void write_count(Json& value, const char* key, const std::optional<std::uint32_t>& count) {
+  if (count) value[key] = *count;
+}
+std::optional<std::uint32_t> read_count(const Fields& fields, const char* key) {
+  if (!fields.has(key)) return std::nullopt;
+  return fields.u32(key);
+}
+
 Json write(const Policy& policy) {
   // Sources stay with the supervisor: they are for its record.
   Json value = {{"op", policy.op},
@@ -87,6 +95,9 @@ Json write(const Policy& policy) {
   write_rate(value, "nominal", policy.nominal);
   write_part(value, "min_fraction", policy.min_fraction);
   write_part(value, "min_fraction_per_rail", policy.min_fraction_per_rail);
+  write_count(value, "gpus", policy.gpus);
+  write_count(value, "ports", policy.ports);
+  value["nccl_topology"] = policy.nccl_topology;
   value["findings"] = netcheck::to_json(policy.findings);
   return value;
 }
@@ -124,6 +135,9 @@ Policy read_policy(const Json& value) {
   policy.min_fraction = read_part(fields, "min_fraction");
   policy.min_fraction_per_rail = read_part(fields, "min_fraction_per_rail");
   policy.findings = weights_from_json(fields.object("findings"));
+  policy.gpus = read_count(fields, "gpus");
+  policy.ports = read_count(fields, "ports");
+  policy.nccl_topology = fields.text("nccl_topology", kMaxText);
   policy.op = fields.text("op", kMaxText);
   policy.time = fields.duration("time");
   policy.max_time = fields.duration("max_time");

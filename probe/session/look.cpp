@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "contract/wire.h"
+#include "judge/contradiction.h"
+#include "measure/other_tree.h"
 #include "topology/machine.h"
 
 namespace netcheck::session {
@@ -22,10 +24,36 @@ constexpr std::size_t kMaxMachineBytes = 4u << 20;
 /// The program runs already, from where it is started again.
 constexpr Ns kLookStart = std::chrono::milliseconds(500);
 
+/// The driver of the GPUs answers within some ten where it is kept loaded, and within seconds where it is
+/// not.
+constexpr Ns kDriverPatience = std::chrono::milliseconds(400);
+
+/// What the process says.
+struct Told {
+  Machine machine;
+  std::optional<Machine> file;  ///< NCCL's description of it
+};
+
+Told told_from_json(const Json& value) {
+  const Fields fields(value, "look");
+  Told told{machine_from_json(fields.object("machine")), {}};
+  if (fields.has("file")) told.file = machine_from_json(fields.object("file"));
+  return told;
+}
+
+Seen seen_by(const Policy& policy, Told told) {
+  const topology::PortGlobs globs{policy.devices, policy.exclude};
+  topology::tell_roles(told.machine, globs);
+  if (!told.file) return {std::move(told.machine), {}};
+  Seen seen{with_tree_of(told.machine, *told.file), judge::contradictions(told.machine, *told.file)};
+  topology::tell_roles(seen.machine, globs);
+  return seen;
+}
+
 }  // namespace
 
 Look::Look(system::Loop& loop, const std::string& program, Policy policy, Time deadline,
-           std::function<void(Result<Machine>)> told)
+           std::function<void(Result<Seen>)> told)
     : loop_(loop), policy_(std::move(policy)), told_(std::move(told)) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
@@ -37,6 +65,8 @@ Look::Look(system::Loop& loop, const std::string& program, Policy policy, Time d
   system::Launch launch;
   launch.program = program;
   launch.arguments = {"look"};
+  if (!policy_.nccl_topology.empty()) launch.arguments.push_back("--nccl=" + policy_.nccl_topology);
+  if (!policy_.nccl_watcher.empty()) launch.arguments.push_back("--nvml=" + policy_.nccl_watcher);
   launch.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C", "HOME=/nonexistent"};
   launch.descriptors = {{child_end.get(), kLookFd}};
   launch.start_patience = std::min(kLookStart, std::max(deadline - system::now(), Ns{0}));
@@ -69,13 +99,12 @@ void Look::take() {
     return;
   }
   if (text_.empty()) return end(fail("look at", "the hardware", "its process ended without a word"));
-  end(read_frame(text_, "the look at the hardware", machine_from_json).map([this](Machine machine) {
-    topology::tell_roles(machine, {policy_.devices, policy_.exclude});
-    return machine;
+  end(read_frame(text_, "the look at the hardware", told_from_json).map([this](Told told) {
+    return seen_by(policy_, std::move(told));
   }));
 }
 
-void Look::end(Result<Machine> seen) {
+void Look::end(Result<Seen> seen) {
   if (pipe_) loop_.forget(pipe_.get());
   pipe_.reset();
   loop_.cancel(timer_);
@@ -83,13 +112,22 @@ void Look::end(Result<Machine> seen) {
   if (auto told = std::exchange(told_, nullptr)) told(std::move(seen));
 }
 
-int look(int pipe) {
-  const auto machine = topology::read_machine();
+int look(int pipe, const std::string& nccl_topology, const std::string& nvml) {
+  auto machine = topology::read_machine();
   if (!machine) {
     fmt::print(stderr, "netcheck: {}\n", describe(machine.error()));
     return static_cast<int>(ExitCode::inconclusive);
   }
-  const Bytes frame = to_cbor(to_json(*machine));
+  topology::ask_driver(*machine, kDriverPatience, nvml);
+  Json told = Json::object();
+  if (!nccl_topology.empty()) {
+    if (const auto file = topology::read_trusted_recording(nccl_topology))
+      told["file"] = to_json(*file);
+    else
+      machine->notes.push_back(describe(file.error()));
+  }
+  told["machine"] = to_json(*machine);
+  const Bytes frame = to_cbor(told);
   std::size_t at = 0;
   while (at < frame.size()) {
     const ssize_t wrote = ::write(pipe, frame.data() + at, frame.size() - at);

@@ -113,7 +113,7 @@ class Driver {
   // The hardware: what was seen, and on which lanes the check is; what there is to say of it needs both.
   Time look_until_{};
   std::optional<Look> look_;
-  std::optional<Result<Machine>> seen_;
+  std::optional<Result<Seen>> seen_;
   std::optional<std::vector<std::string>> lanes_;
   std::deque<std::variant<LeaderEvent, FollowerEvent>> events_;
   bool handling_posted_ = false;
@@ -141,8 +141,8 @@ Driver::Driver(const std::string& program, Assignment assignment, system::Descri
       follower_(assignment_, inventory_, start),
       look_until_(start + std::min(kLookPatience, (assignment_.deadline - start) / kLookPart)) {
   if (assignment_.declined.empty() && assignment_.not_measured.empty())
-    look_.emplace(loop_, program, assignment_.policy, look_until_, [this](Result<Machine> machine) {
-      seen_ = std::move(machine);
+    look_.emplace(loop_, program, assignment_.policy, look_until_, [this](Result<Seen> seen) {
+      seen_ = std::move(seen);
       looked();
     });
   const Policy& policy = assignment_.policy;
@@ -275,7 +275,11 @@ void Driver::happened(fabric::Event event) {
 
 void Driver::looked() {
   if (!seen_ || !lanes_) return;
-  if (*seen_) return queue(FollowerEvent(HardwareSeen{judge::hardware_of(**seen_, *lanes_), {}}));
+  const Policy& policy = assignment_.policy;
+  if (*seen_)
+    return queue(FollowerEvent(HardwareSeen{
+        judge::hardware_of((*seen_)->machine, *lanes_, {policy.gpus, policy.ports}, (*seen_)->contradicted),
+        {}}));
   queue(FollowerEvent(HardwareSeen{std::nullopt, describe(seen_->error())}));
 }
 

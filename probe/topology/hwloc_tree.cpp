@@ -51,6 +51,7 @@ class HwlocReader {
     hwloc_obj* const root = ::hwloc_get_root_obj(topology_);
     machine_.node = info_of(root, "HostName");
     machine_.product = info_of(root, "DMIProductName");
+    machine_.kernel = info_of(root, "OSRelease");
     if (machine_.product.empty()) machine_.product = info_of(root, "PlatformModel");
     read_numa();
     visit(root);

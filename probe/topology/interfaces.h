@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,12 @@ struct Interface {
 [[nodiscard]] std::vector<Nic> list_nics(const std::vector<Interface>& interfaces,
                                          const std::vector<std::string>& exclude, const std::string& fsroot);
 
+/// The fastest link mode that the card behind `interface` supports, whatever it runs at; nullopt where its
+/// driver tells of none (InfiniBand, virtual cards).
+[[nodiscard]] std::optional<Rate> fastest_supported(const std::string& interface);
+/// Of a set of modes as ETHTOOL_GLINKSETTINGS has it.
+[[nodiscard]] std::optional<Rate> fastest_mode(std::span<const std::uint32_t> modes);
+
 /// Whether `text` fits one of the globs (fnmatch(3)).
 [[nodiscard]] bool matches_any(const std::vector<std::string>& globs, const std::string& text);
 
@@ -39,5 +46,6 @@ struct Interface {
 [[nodiscard]] std::optional<std::string> first_line(const std::string& path);
 
 inline constexpr const char* kExcluded = "excluded by the site";
+inline constexpr const char* kFunction = "SR-IOV function";
 
 }  // namespace netcheck::topology

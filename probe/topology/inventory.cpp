@@ -64,6 +64,7 @@ std::uint32_t count_gpus(const std::string& fsroot) {
        at.increment(error)) {
     const std::string device = at->path().string();
     const auto vendor = static_cast<std::uint16_t>(id_in(device + "/vendor"));
+    if (fs::exists(device + "/physfn", error)) continue;  // a part of a GPU, for a virtual machine
     if (is_gpu(vendor, static_cast<std::uint16_t>(id_in(device + "/class") >> 8))) ++count;
   }
   return count;

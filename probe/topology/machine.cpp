@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "topology/interfaces.h"
 #include "topology/inventory.h"
@@ -20,10 +21,30 @@ std::optional<std::uint64_t> memlock_limit() {
   return limit.rlim_cur == RLIM_INFINITY ? kUnlimitedMemory : std::uint64_t{limit.rlim_cur};
 }
 
+// What a kernel says without a file for it, hwloc-gather-topology writes into one: "HostName: n3".
+std::string gathered(const std::string& fsroot, std::string_view key) {
+  std::ifstream file(fsroot + "/proc/hwloc-nofile-info");
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind(key, 0) == 0) return printable(line.substr(key.size()), 64);
+  return {};
+}
+
 std::string node_name(const std::string& fsroot) {
-  if (!fsroot.empty()) return printable(first_line(fsroot + "/proc/sys/kernel/hostname").value_or(""), 64);
-  utsname name{};
-  return ::uname(&name) == 0 ? printable(name.nodename, 64) : std::string();
+  if (fsroot.empty()) {
+    utsname name{};
+    return ::uname(&name) == 0 ? printable(name.nodename, 64) : std::string();
+  }
+  const auto name = first_line(fsroot + "/proc/sys/kernel/hostname");
+  return name ? printable(*name, 64) : gathered(fsroot, "HostName: ");
+}
+
+std::string kernel_release(const std::string& fsroot) {
+  if (fsroot.empty()) {
+    utsname name{};
+    return ::uname(&name) == 0 ? printable(name.release, 64) : std::string();
+  }
+  const auto release = first_line(fsroot + "/proc/sys/kernel/osrelease");
+  return release ? printable(*release, 64) : gathered(fsroot, "OSRelease: ");
 }
 
 // hwloc would take the processors that it runs on where the folder has none.
@@ -48,8 +69,10 @@ Result<Machine> read_machine(const std::string& fsroot) {
   if (!machine) return machine;
   add_pci_attributes(*machine, fsroot);
   add_gpu_names(*machine, fsroot);
+  add_driver_versions(*machine, fsroot);
   add_ports(*machine, fsroot, live);
   machine->node = node_name(fsroot);
+  machine->kernel = kernel_release(fsroot);
   machine->product = machine_of(live ? "/" : fsroot);
   machine->source = live ? "this machine" : fsroot;
   if (live) machine->memlock_bytes = memlock_limit();

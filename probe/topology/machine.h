@@ -18,9 +18,16 @@ namespace netcheck::topology {
 /// This node; with `fsroot` a recorded one: a folder with its /sys and /proc, as hwloc-gather-topology makes.
 [[nodiscard]] Result<Machine> read_machine(const std::string& fsroot = "");
 
+/// Adds what NVIDIA's driver alone knows of this machine's GPUs (MIG, NVLinks, clocks held down, GPUs that it
+/// has lost), through NVML, in a process of its own: after `patience` a note says that it did not answer.
+/// Nothing is asked, nor loaded, where there is no GPU of NVIDIA's. `library`: empty: as the loader finds it.
+void ask_driver(Machine& machine, Ns patience, const std::string& library);
+
 /// A file: hwloc's XML (lstopo --of xml), NCCL's (NCCL_TOPO_DUMP_FILE), or what `netcheck topo --save` wrote;
 /// its content says which.
 [[nodiscard]] Result<Machine> read_recording(const std::string& path);
+/// The same of a file that only root can change: one that the site names for its nodes.
+[[nodiscard]] Result<Machine> read_trusted_recording(const std::string& path);
 /// The same of its text. `name` stands for it in errors and in Machine::source.
 [[nodiscard]] Result<Machine> parse_recording(std::string_view text, const std::string& name);
 

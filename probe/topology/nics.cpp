@@ -92,12 +92,19 @@ std::optional<Rate> speed_of(const std::string& folder) {
   return Rate{static_cast<double>(*megabits) * 1e6};
 }
 
+// A function of SR-IOV whose card has a device of that kind ("net", "infiniband") here as well: it shares the
+// card's cable, and is for a virtual machine.
+bool is_spare_function(const std::string& folder, const char* kind) {
+  return !names_in(folder + "/device/physfn/" + kind).empty();
+}
+
 std::string why_not(const Interface& interface, const std::string& folder,
                     const std::vector<std::string>& exclude) {
   if (interface.loopback) return "loopback";
   if (matches_any(exclude, interface.name)) return kExcluded;
   if (const char* kind = kind_of_virtual(interface.name)) return kind;
   if (!folder.empty() && exists(folder + "/master")) return "part of a bond or bridge";
+  if (!folder.empty() && is_spare_function(folder, "net")) return kFunction;
   if (!interface.running) return "down";
   if (interface.addresses.empty()) return "no address";
   return {};
@@ -141,6 +148,8 @@ Nic nic_of_port(const std::string& device, const std::string& port, const std::v
         nic.address = interface.addresses.front();
   if (matches_any(exclude, nic.name) || matches_any(exclude, nic.ucx_device))
     nic.why_not = kExcluded;
+  else if (is_spare_function(folder, "infiniband"))
+    nic.why_not = kFunction;
   else if (!nic.up)
     nic.why_not = "port not active" + (state.empty() ? "" : " (" + printable(state, 32) + ")");
   return nic;

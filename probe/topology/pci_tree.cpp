@@ -20,10 +20,12 @@ std::string_view slot_of(const PciDevice& device) {
 }
 
 // Below a port that looks down there is one device; a second one means that the tree is not what it seems.
+// The functions of SR-IOV of that one take the numbers of other slots (Alternative Routing-ID
+// Interpretation).
 bool has_several_slots(const Machine& machine, std::uint32_t port) {
   std::string_view first;
   for (const PciDevice& device : machine.pci) {
-    if (device.parent != port) continue;
+    if (device.parent != port || device.physical) continue;
     if (first.empty()) first = slot_of(device);
     if (slot_of(device) != first) return true;
   }

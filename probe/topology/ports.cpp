@@ -163,8 +163,54 @@ NetworkPort rdma_port(const Machine& machine, const std::string& device, const s
   port.link_layer = printable(first_line(folder + "/link_layer").value_or(""), 16);
   set_rdma_state(port, folder);
   port.rate = rdma_rate(port, folder);
+  port.firmware = printable(first_line(entry + "/fw_ver").value_or(""), 32);
   port.virtual_function = is_virtual_function(machine, port.pci, fsroot);
   return port;
+}
+
+// A function of SR-IOV says what its card could, not what was given to it.
+void set_rated(NetworkPort& port) {
+  if (port.pci && !port.virtual_function && port.link_layer == "Ethernet")
+    port.rated = fastest_supported(port.interface);
+}
+
+// All of a bond's members carry, but in mode active-backup one at a time. As its present rate, it is known
+// where that of each member is.
+void set_bond_rated(NetworkPort& bond, const std::vector<NetworkPort>& interfaces,
+                    const std::string& fsroot) {
+  const std::string mode =
+      first_line(fmt::format("{}/sys/class/net/{}/bonding/mode", fsroot, bond.interface)).value_or("");
+  if (mode.empty()) return;
+  Rate all, fastest;
+  for (const std::string& member : bond.members) {
+    const auto found = std::ranges::find(interfaces, member, &NetworkPort::interface);
+    if (found == interfaces.end() || !found->rated) return;
+    all.bits_per_second += found->rated->bits_per_second;
+    fastest = std::max(fastest, *found->rated);
+  }
+  bond.rated = mode.rfind("active-backup", 0) == 0 ? fastest : all;
+}
+
+// A table of up to 255, filled from its beginning: the first are those of the interface itself, whose
+// link-local ones are always there. Entries that are free are zero, or cannot be read.
+constexpr int kGidsToRead = 16;
+
+// Of a port whose interface is not in this network namespace the kernel shows none.
+void set_gids(NetworkPort& port, const std::string& fsroot) {
+  if (port.link_layer != "Ethernet" || port.interface.empty()) return;
+  const std::string folder =
+      fmt::format("{}/sys/class/infiniband/{}/ports/{}", fsroot, port.rdma_device, port.port);
+  if (!is_there(folder + "/gids/0") || !is_there(folder + "/gid_attrs/types")) return;
+  port.gids = Gids::none;
+  for (int i = 0; i < kGidsToRead && port.gids != Gids::usable; ++i) {
+    const std::string gid = first_line(fmt::format("{}/gids/{}", folder, i)).value_or("");
+    const std::string type = first_line(fmt::format("{}/gid_attrs/types/{}", folder, i)).value_or("");
+    if (gid.find_first_not_of("0:") == std::string::npos || type.empty()) continue;
+    const Gids kind = type != "RoCE v2"            ? Gids::version_1
+                      : gid.rfind("fe80:", 0) == 0 ? Gids::link_local
+                                                   : Gids::usable;
+    port.gids = std::max(port.gids, kind);
+  }
 }
 
 // The interfaces of this process's own network namespace; of a sysfs that shows another namespace's, those
@@ -175,6 +221,14 @@ bool is_ours(const std::string& name, const std::vector<Interface>& own, const s
       own, [&](const Interface& interface) { return interface.name == name && interface.index == index; });
 }
 
+// The near end of a function of SR-IOV in a card that switches between its functions (devlink's switchdev):
+// "pf0vf3", "c1pf0sf88". No port of the node's own.
+bool is_representor(const std::string& folder) {
+  const std::string name = first_line(folder + "/phys_port_name").value_or("");
+  const std::size_t at = name.find("pf");
+  return at != std::string::npos && name.find_first_of("vs", at + 2) != std::string::npos;
+}
+
 // An RDMA port and its interface are one port: same function, same number.
 void join(NetworkPort& port, std::vector<NetworkPort>& interfaces) {
   const auto found = std::ranges::find_if(interfaces, [&](const NetworkPort& interface) {
@@ -183,6 +237,7 @@ void join(NetworkPort& port, std::vector<NetworkPort>& interfaces) {
   if (found == interfaces.end()) return;
   port.interface = found->interface;
   port.mtu = found->mtu;
+  port.rated = found->rated;
   port.master = found->master;
   if (found->master.empty())
     interfaces.erase(found);  // a bond's member stays: the bond's bytes go through it
@@ -199,6 +254,7 @@ void stand_for_bond(NetworkPort& port, std::vector<NetworkPort>& interfaces) {
   port.mtu = bond->mtu;
   port.members = bond->members;
   if (bond->rate) port.rate = bond->rate;
+  port.rated = bond->rated;
   port.master.clear();
   interfaces.erase(bond);
 }
@@ -212,8 +268,12 @@ void add_ports(Machine& machine, const std::string& fsroot, bool live) {
     if (!is_there(fmt::format("{}/sys/class/net/{}/ifindex", fsroot, name)))
       continue;  // "bonding_masters" is a file
     if (live && !is_ours(name, own, fsroot)) continue;
+    if (is_representor(fmt::format("{}/sys/class/net/{}", fsroot, name))) continue;
     interfaces.push_back(interface_port(machine, name, fsroot));
+    if (live) set_rated(interfaces.back());
   }
+  for (NetworkPort& port : interfaces)
+    if (!port.members.empty()) set_bond_rated(port, interfaces, fsroot);
   std::vector<NetworkPort> ports;
   const std::string infiniband = fsroot + "/sys/class/infiniband";
   for (const std::string& device : sorted_names(infiniband)) {
@@ -222,8 +282,10 @@ void add_ports(Machine& machine, const std::string& fsroot, bool live) {
       join(ports.back(), interfaces);
     }
   }
-  for (NetworkPort& port : ports)
+  for (NetworkPort& port : ports) {
     stand_for_bond(port, interfaces);
+    set_gids(port, fsroot);
+  }
   std::move(interfaces.begin(), interfaces.end(), std::back_inserter(ports));
   machine.ports = std::move(ports);
 }

@@ -28,12 +28,28 @@ constexpr const char* kWanted =
     "what is wanted is hwloc's XML (lstopo --of xml), NCCL's (NCCL_TOPO_DUMP_FILE), or a file of "
     "netcheck topo --save";
 
-Result<std::string> read_bounded(const std::string& path) {
+/// Neither the file nor its folder may be changed by others than root.
+Result<void> check_owner(int file, const std::string& path) {
+  const auto others = [](const struct stat& about) {
+    return about.st_uid != 0 || (about.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+  };
+  struct stat about {
+  }, folder{};
+  const std::size_t slash = path.rfind('/');
+  const std::string parent = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  if (::fstat(file, &about) != 0 || others(about) || ::stat(parent.c_str(), &folder) != 0 || others(folder))
+    return fail("trust", path, "it can be changed by others than root", "chown root and chmod go-w");
+  return {};
+}
+
+Result<std::string> read_bounded(const std::string& path, bool trusted) {
   const system::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) return fail("read", path, std::strerror(errno));
   struct stat about {};
   if (::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode))
     return fail("read", path, "it is no regular file");
+  if (trusted)
+    if (auto owned = check_owner(file.get(), path); !owned) return tl::unexpected(owned.error());
   std::string text;
   std::array<char, 1U << 16> piece;
   while (text.size() <= kMaxRecordingBytes) {
@@ -164,7 +180,13 @@ Result<Machine> parse_recording(std::string_view text, const std::string& name) 
 }
 
 Result<Machine> read_recording(const std::string& path) {
-  const auto text = read_bounded(path);
+  const auto text = read_bounded(path, false);
+  if (!text) return tl::unexpected(text.error());
+  return parse_recording(*text, path);
+}
+
+Result<Machine> read_trusted_recording(const std::string& path) {
+  const auto text = read_bounded(path, true);
   if (!text) return tl::unexpected(text.error());
   return parse_recording(*text, path);
 }

@@ -3,7 +3,9 @@
 // In this order:
 //   1. what the site excludes, or leaves out of the devices that it names;
 //   2. loopback; what container engines, hypervisors and tunnels make; members of a bond or bridge;
-//   3. SR-IOV functions where there are physical ones of that maker;
+//   3. SR-IOV functions where their card has a port itself, or, where the card is not known, one of that
+//   maker
+//      has;
 //   4. interfaces without RDMA where there are RDMA ports; without any, interfaces that are down;
 //   5. of several kinds of cards, all but the kind that carries most: storage and management have cards of
 //   their
@@ -66,11 +68,17 @@ void leave_out_lesser_ways(Machine& machine) {
   const auto has_card = [&](const NetworkPort& port) { return pci_of(machine, port).has_value(); };
   if (any_left(machine, [&](const NetworkPort& port) { return has_card(port) || is_rdma(port); }))
     leave_out(machine, "virtual", [&](const NetworkPort& port) { return !has_card(port) && !is_rdma(port); });
-  std::set<std::uint16_t> physical;  // vendors with a port that is no SR-IOV function
-  for (const NetworkPort& port : machine.ports)
-    if (still_in(port) && port.pci && !port.virtual_function) physical.insert(machine.pci[*port.pci].vendor);
-  leave_out(machine, "SR-IOV function", [&](const NetworkPort& port) {
-    return port.virtual_function && port.pci && physical.contains(machine.pci[*port.pci].vendor);
+  std::set<std::uint32_t> cards;    // with a port that is no SR-IOV function
+  std::set<std::uint16_t> vendors;  // of those
+  for (const NetworkPort& port : machine.ports) {
+    if (!still_in(port) || !port.pci || port.virtual_function) continue;
+    cards.insert(*port.pci);
+    vendors.insert(machine.pci[*port.pci].vendor);
+  }
+  leave_out(machine, kFunction, [&](const NetworkPort& port) {
+    if (!port.virtual_function || !port.pci) return false;
+    const PciDevice& device = machine.pci[*port.pci];
+    return device.physical ? cards.contains(*device.physical) : vendors.contains(device.vendor);
   });
   if (any_left(machine, is_rdma))
     leave_out(machine, "no RDMA", [](const NetworkPort& port) { return !is_rdma(port); });

@@ -1,12 +1,14 @@
 // What sysfs and procfs tell of PCI functions and GPUs, and hwloc does not. Every file may be missing, empty
-// or say "Unknown": then that is unknown. As the probe user or whoever runs `netcheck topo`; ACS only as
-// root, since the kernel shows others the first 64 bytes of a function's configuration space.
+// or say "Unknown": then that is unknown. As the probe user or whoever runs `netcheck topo`; configuration
+// spaces only as root.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <sstream>
 
 #include "measure/locality.h"
 #include "topology/interfaces.h"
@@ -40,16 +42,18 @@ std::optional<bool> translation_of(const std::string& folder) {
   return *type == "identity" ? std::optional(false) : std::nullopt;
 }
 
-// PCI Express Base Specification 7.7.11: extended capability 0x000D, its control register at offset 6; bit 2
-// is P2P Request Redirect, bit 3 Completion Redirect. Extended capabilities begin at 0x100.
-class AcsSearch {
+// A function's configuration space, of which others than root see the first 64 bytes: no capabilities.
+class ConfigSpace {
  public:
-  explicit AcsSearch(const std::string& config) {
-    std::ifstream file(config, std::ios::binary);
-    file.read(space_.data(), static_cast<std::streamsize>(space_.size()));
+  /// `bytes`: as much as is needed; each four of them are a transaction on the bus.
+  ConfigSpace(const std::string& path, std::size_t bytes) {
+    std::ifstream file(path, std::ios::binary);
+    file.read(space_.data(), static_cast<std::streamsize>(std::min(bytes, space_.size())));
     size_ = static_cast<std::size_t>(file.gcount());
   }
 
+  // PCI Express Base Specification 7.7.11: extended capability 0x000D, its control register at offset 6; bit
+  // 2 is P2P Request Redirect, bit 3 Completion Redirect. Extended capabilities begin at 0x100.
   [[nodiscard]] std::optional<bool> redirects() const {
     constexpr std::size_t kFirst = 0x100;
     constexpr std::uint32_t kAcs = 0x000D, kRedirect = 0x000C;
@@ -65,6 +69,24 @@ class AcsSearch {
     return false;  // no such capability: nothing is redirected
   }
 
+  // PCI Local Bus Specification 6.7: the list of capabilities begins where 0x34 says, each with its number
+  // and where the next is. PCI Express Base Specification 7.5.3.4: capability 0x10, Device Control at
+  // offset 8.
+  [[nodiscard]] std::optional<std::uint32_t> device_control() const {
+    constexpr std::size_t kPointer = 0x34, kFirst = 0x40, kEnd = 0x100, kControl = 8;
+    constexpr std::uint32_t kExpress = 0x10;
+    if (size_ < kEnd) return std::nullopt;
+    std::size_t at = word(kPointer) & 0xFCU;
+    for (int left = 48; left > 0 && at >= kFirst && at + kControl + 2 <= kEnd; --left) {
+      const std::uint32_t header = word(at);
+      const std::uint32_t control = word(at + kControl);
+      if (header == UINT16_MAX) return std::nullopt;  // a device that has fallen off the bus
+      if ((header & 0xFFU) == kExpress) return control;
+      at = (header >> 8U) & 0xFCU;
+    }
+    return std::nullopt;
+  }
+
  private:
   [[nodiscard]] std::uint32_t word(std::size_t at) const {
     return static_cast<unsigned char>(space_[at]) |
@@ -74,6 +96,16 @@ class AcsSearch {
   std::array<char, 4096> space_{};
   std::size_t size_ = 0;
 };
+
+void read_config(PciDevice& device, const std::string& folder) {
+  constexpr std::size_t kAll = 4096, kWithoutExtended = 256;
+  if (device.kind == PciKind::port) device.redirects = ConfigSpace(folder + "/config", kAll).redirects();
+  if (device.kind != PciKind::gpu && device.kind != PciKind::nic) return;
+  const auto control = ConfigSpace(folder + "/config", kWithoutExtended).device_control();
+  if (!control) return;
+  device.relaxed_ordering = (*control & 0x10U) != 0;
+  if (const std::uint32_t code = (*control >> 12U) & 7U; code <= 5) device.max_read_request = 128U << code;
+}
 
 std::optional<std::int32_t> numa_in(const std::string& folder) {
   const auto text = first_line(folder + "/numa_node");
@@ -92,6 +124,21 @@ void place_host_bridge(Machine& machine, std::uint32_t device, const std::string
   if (bridge.socket || !bridge.numa) return;
   for (const NumaNode& node : machine.numa)
     if (node.index == *bridge.numa) bridge.socket = node.socket;
+}
+
+// "physfn" leads to the card whose function this is. A recorded tree may say anything: what is a function
+// itself is no card.
+void tell_functions(Machine& machine, const std::string& fsroot) {
+  std::vector<std::optional<std::uint32_t>> physical(machine.pci.size());
+  for (std::size_t i = 0; i < machine.pci.size(); ++i) {
+    const std::string folder = fsroot + "/sys/bus/pci/devices/" + machine.pci[i].address;
+    if (const std::string card = last_part_of_link(folder + "/physfn"); !card.empty())
+      physical[i] = function_at(machine, card);
+  }
+  for (std::size_t i = 0; i < machine.pci.size(); ++i)
+    if (physical[i] && !physical[*physical[i]]) machine.pci[i].physical = physical[i];
+  tell_facings(machine);  // now that they are known
+  std::erase_if(machine.gpus, [&](const Gpu& gpu) { return machine.pci[gpu.pci].physical.has_value(); });
 }
 
 std::string value_in(const std::string& line, std::string_view key) {
@@ -114,8 +161,35 @@ void add_pci_attributes(Machine& machine, const std::string& fsroot) {
     if (device.link.now) device.link.rate.reset();  // hwloc's product of the same two
     device.driver = last_part_of_link(folder + "/driver");
     device.translated = translation_of(folder);
-    if (device.kind == PciKind::port) device.redirects = AcsSearch(folder + "/config").redirects();
+    read_config(device, folder);
     place_host_bridge(machine, i, folder);
+  }
+  tell_functions(machine, fsroot);
+}
+
+// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 …": the first word of digits and
+// dots.
+std::string nvidia_version(const std::string& fsroot) {
+  const std::string line = first_line(fsroot + "/proc/driver/nvidia/version").value_or("");
+  std::istringstream words(line);
+  for (std::string word; words >> word;)
+    if (word.find('.') != std::string::npos && word.find_first_not_of("0123456789.") == std::string::npos)
+      return printable(word, 32);
+  return {};
+}
+
+void add_driver_versions(Machine& machine, const std::string& fsroot) {
+  std::set<std::string> drivers;
+  for (const PciDevice& device : machine.pci)
+    if (device.kind == PciKind::gpu || device.kind == PciKind::nic) drivers.insert(device.driver);
+  drivers.erase("");
+  for (const std::string& driver : drivers) {
+    std::string module = driver;
+    std::ranges::replace(module, '-', '_');  // as /sys/module has them
+    std::string version =
+        printable(first_line(fmt::format("{}/sys/module/{}/version", fsroot, module)).value_or(""), 64);
+    if (version.empty() && driver == "nvidia") version = nvidia_version(fsroot);
+    if (!version.empty()) machine.drivers.push_back({driver, version});
   }
 }
 

@@ -21,6 +21,7 @@ namespace netcheck::topology {
 /// What sysfs and procfs below `fsroot` add: link speeds, drivers, IOMMU, ACS, GPUs' names; all ports.
 void add_pci_attributes(Machine& machine, const std::string& fsroot);
 void add_gpu_names(Machine& machine, const std::string& fsroot);
+void add_driver_versions(Machine& machine, const std::string& fsroot);
 void add_ports(Machine& machine, const std::string& fsroot, bool live);
 
 /// Sets what each port of the tree faces, from its place in it.

@@ -174,7 +174,7 @@ def machines(cluster, tmp_path):
         for node in NODES:
             machine = json.loads((TOP / "tests/fixtures/topology/hgx.json").read_text())
             change.get(node, lambda machine: None)(machine)
-            (root / f"look/{node}.machine").write_bytes(cbor(machine))
+            (root / f"look/{node}.machine").write_bytes(cbor({"machine": machine}))
             does = (instead or {}).get(node, f"cat {TREE}/look/{node}.machine >&3; exit 0")
             (root / f"look/{node}").write_text(does + "\n")
         return cluster.plugged(*NODES, program=f"{TREE}/swapped")
@@ -205,6 +205,15 @@ def test_the_node_that_lacks_a_gpu_is_named(cluster, machines):
         ("odd-gpus", ["n3"], "n3 has 7 GPUs, the other 3 nodes 8")
     ]
     assert "warn=n3(odd-gpus: 7, others 8)" in job.comment()
+
+
+def test_what_all_nodes_lack_the_site_misses(cluster, machines):
+    cluster.configure(CONFIG + "[[rule]]\nnodes = 4\ngpus = 8\nports = 8\n")
+    with machines(n1=lose_a_gpu, n2=lose_a_gpu, n3=lose_a_gpu, n4=lose_a_gpu):
+        job = cluster.sbatch("--netcheck")
+        assert job.wait() == "COMPLETED"
+    assert [(one["code"], one["nodes"]) for one in findings(job)] == [("gpus-missing", ["n1", "n2", "n3", "n4"])]
+    assert "warn=n[1-4](gpus-missing: 7of8)" in job.comment()
 
 
 def test_a_port_at_a_lower_rate_is_named_by_its_node(cluster, machines):

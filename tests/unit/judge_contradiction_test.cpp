@@ -98,7 +98,7 @@ TEST(Contradictions, NameAFileOfAnotherMachine) {
   Machine file = fixture::machine("pcie-server");
   file.source = "the file";
   const auto findings = contradictions(fixture::machine("hgx"), file);
-  EXPECT_THAT(codes(findings), ElementsAre("nccl-strange", "nccl-forgotten"));
+  EXPECT_THAT(codes(findings), ElementsAre("nccl-differs", "nccl-differs"));
   EXPECT_EQ(findings[0].what, "the file tells of 0000:11:00.0 and 5 more, which this node does not have");
   EXPECT_EQ(findings[1].what, "the file does not tell of GPU 0 (0000:19:00.0) and 7 more");
 }

@@ -66,6 +66,28 @@ TEST(OddOnes, NameWhatElseIsUneven) {
                           "n4 has NVLinks of GPUs 7 × 18 + 1 × 17, the other 3 nodes 8 × 18"));
 }
 
+TEST(OddOnes, NameOtherDriversAndFirmware) {
+  auto list = nodes(4);
+  Machine odd = fixture::machine("hgx");
+  odd.kernel = "6.8.0-31-generic";
+  odd.drivers[1].version = "550.90.07";
+  port(odd, "mlx5_5").firmware = "28.36.1010";
+  list[3] = node(odd, "n4");
+  EXPECT_THAT(lines(list),
+              ElementsAre("n4 has kernel 6.8.0-31-generic, the other 3 nodes 6.8.0-45-generic",
+                          "n4 has GPU driver 550.90.07, the other 3 nodes 550.54.15",
+                          "n4 has firmware of rails 28.36.1010 + 28.39.1002, the other 3 nodes 28.39.1002"));
+  for (const Oddity& oddity : odd_ones(list))
+    EXPECT_EQ(flaw_of(oddity.key), Flaw::odd_driver);
+  list = nodes(4);
+  odd = fixture::machine("hgx");  // a rail less is no other firmware; the storage card's is nobody's
+  std::erase_if(odd.ports, [](const NetworkPort& one) { return one.name == "mlx5_7"; });
+  port(odd, "mlx5_8").firmware = "1.0";
+  list[3] = node(odd, "n4");
+  for (const Oddity& oddity : odd_ones(list))
+    EXPECT_NE(flaw_of(oddity.key), Flaw::odd_driver) << oddity.what;
+}
+
 TEST(OddOnes, AreOneLineAlsoOfAThousandNodes) {
   auto list = nodes(1000);
   Machine odd = fixture::machine("hgx");
@@ -108,6 +130,8 @@ TEST(OddOnes, DoNotHoldTheUnknownAgainstANode) {
   }
   for (PciDevice& device : unknown.pci)
     device.link = {};
+  unknown.kernel.clear();
+  unknown.drivers.clear();
   unknown.nvlinks.clear();
   unknown.nvlinks_known = false;
   list[1] = node(unknown, "n2");

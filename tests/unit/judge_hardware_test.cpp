@@ -70,6 +70,32 @@ TEST(Findings, NameARailThatIsSlow) {
   EXPECT_THAT(codes(hgx), IsEmpty());
 }
 
+// Nothing to compare it with: what the card supports is enough.
+TEST(Findings, NameAnOnlyPortThatIsSlowerThanItIsRated) {
+  Machine cpu = fixture::machine("cpu-hdr");
+  port(cpu, "mlx5_0").rate = Rate{100e9};
+  EXPECT_THAT(codes(cpu), IsEmpty());  // nothing tells what it could
+  port(cpu, "mlx5_0").rated = Rate{200e9};
+  EXPECT_EQ(only(cpu, "port-slow").what, "mlx5_0 runs at 100 Gb/s of 200 Gb/s");
+  port(cpu, "mlx5_0").rate = Rate{200e9};
+  EXPECT_THAT(codes(cpu), IsEmpty());
+}
+
+// Cards of 400 Gb/s on switches of 200: nothing has failed, but an odd one is still found.
+TEST(Findings, OnlyNoteThatNoPortRunsAtItsRating) {
+  Machine hgx = fixture::machine("hgx");
+  for (NetworkPort& one : hgx.ports)
+    if (one.why_not.empty()) one.rate = Rate{200e9}, one.rated = Rate{400e9};
+  EXPECT_EQ(only(hgx, "port-below-rating").what,
+            "mlx5_0, mlx5_1 and 6 more are held to 200 Gb/s, as their like run; the cards could 400 Gb/s");
+  EXPECT_THAT(codes(hgx), ElementsAre("note port-below-rating"));
+  port(hgx, "mlx5_6").rate = Rate{100e9};
+  EXPECT_EQ(only(hgx, "port-slow").what, "mlx5_6 runs at 100 Gb/s of 200 Gb/s");
+  port(hgx, "mlx5_2").rate = Rate{400e9};  // one can: the others are slow
+  EXPECT_THAT(codes(hgx), testing::SizeIs(7));
+  EXPECT_THAT(codes(hgx), testing::Each("fault port-slow"));
+}
+
 TEST(Findings, NameACardThatHasTrainedNarrow) {
   Machine hgx = fixture::machine("hgx");
   fixture::train(hgx, "0000:3c:00.0", fixture::kGen5x8);
@@ -162,6 +188,94 @@ TEST(Findings, NameMissingNvlinksWhereTheModelHasThem) {
   EXPECT_THAT(codes(hgx), IsEmpty());
   // PCIe cards have none: the PCIe server shows nothing of it (AreNone… and NoteGpus…).
   EXPECT_THAT(codes(fixture::machine("pcie-server")), ElementsAre("note gpu-remote"));
+}
+
+// NVML does not say SXM of an H100; of its PCIe and NVL cards the name does.
+TEST(Findings, KnowWhichModelsComeWithNvlinks) {
+  Machine hgx = fixture::machine("hgx");
+  hgx.nvlinks.clear();
+  const auto misses = [&](const char* model) {
+    for (Gpu& gpu : hgx.gpus)
+      gpu.model = model;
+    return !codes(hgx).empty();
+  };
+  for (const char* made : {"NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB", "NVIDIA H200", "NVIDIA B200"})
+    EXPECT_TRUE(misses(made)) << made;
+  for (const char* card : {"NVIDIA H100 PCIe", "NVIDIA H100 NVL", "NVIDIA A100 80GB PCIe", "NVIDIA L40S"})
+    EXPECT_FALSE(misses(card)) << card;
+}
+
+TEST(Findings, NameGpusWhoseClocksAreHeldDown) {
+  Machine hgx = fixture::machine("hgx");
+  hgx.gpus[3].slowed = hgx.gpus[4].slowed = "power brake, from the power supply";
+  EXPECT_EQ(only(hgx, "gpu-capped").what,
+            "the clocks of GPUs 3, 4 are held down: power brake, from the power supply");
+  EXPECT_EQ(only(hgx, "gpu-capped").severity, Severity::warning);
+  EXPECT_THAT(findings_of(hgx, limits_of(hgx, {0, 1})), IsEmpty());  // not the job's
+}
+
+TEST(Findings, NameAPowerLimitThatOtherGpusDoNotHave) {
+  Machine hgx = fixture::machine("hgx");
+  for (Gpu& gpu : hgx.gpus)
+    gpu.power_limit = gpu.power_default = 700;
+  EXPECT_THAT(codes(hgx), IsEmpty());
+  hgx.gpus[6].power_limit = 400;
+  EXPECT_EQ(only(hgx, "gpu-capped").what,
+            "GPU 6 may take 400 W of 700; the others of this node may take more");
+  EXPECT_EQ(only(hgx, "gpu-capped").severity, Severity::warning);
+  for (Gpu& gpu : hgx.gpus)
+    gpu.power_limit = 600;  // the site's choice
+  EXPECT_THAT(codes(hgx), ElementsAre("note gpu-capped"));
+}
+
+TEST(Findings, NameARocePortWithoutAGidThatCanBeUsed) {
+  Machine bond = fixture::machine("bond");
+  const std::pair<Gids, const char*> kinds[] = {{Gids::none, "fault roce-gid"},
+                                                {Gids::version_1, "warning roce-gid"},
+                                                {Gids::link_local, "note roce-gid"}};
+  for (const auto& [gids, code] : kinds) {
+    port(bond, "mlx5_bond_0").gids = gids;
+    EXPECT_THAT(codes(bond), ElementsAre(code));
+  }
+  EXPECT_THAT(only(bond, "roce-gid").what, HasSubstr("mlx5_bond_0 has link-local GIDs alone"));
+  port(bond, "mlx5_bond_0").gids = Gids::unknown;
+  EXPECT_THAT(codes(bond), IsEmpty());
+  port(bond, "mlx5_bond_0").gids = Gids::none;  // of a port that is down: told already
+  port(bond, "mlx5_bond_0").state = PortState::down;
+  EXPECT_THAT(codes(bond), ElementsAre("fault port-down"));
+}
+
+TEST(Findings, MissWhatTheSiteSaysIsThere) {
+  const auto missing = [](const Machine& machine, const Expected& expected) {
+    std::vector<std::string> all;
+    for (const Finding& finding : findings_of(machine, limits_of(machine), expected))
+      all.push_back(finding.code + " " + finding.culprit);
+    return all;
+  };
+  Machine hgx = fixture::machine("hgx");
+  EXPECT_THAT(missing(hgx, {8, 8}), IsEmpty());
+  EXPECT_THAT(missing(hgx, {4, std::nullopt}), IsEmpty());  // more than it says is nothing missing
+  hgx.gpus.pop_back();
+  hgx.nvlinks.pop_back();
+  EXPECT_THAT(missing(hgx, {}), IsEmpty());
+  EXPECT_THAT(missing(hgx, {8, 8}), ElementsAre("gpus-missing 7 of 8"));
+  EXPECT_THAT(missing(hgx, {std::nullopt, 9}), ElementsAre("ports-missing 8 of 9"));
+  Machine bare = fixture::machine("vm");
+  bare.pci.clear();
+  for (NetworkPort& one : bare.ports)
+    one.pci.reset();
+  EXPECT_THAT(missing(bare, {8, std::nullopt}), IsEmpty());  // a container that shows no PCI
+}
+
+TEST(Findings, NameCardsThatMayNotSendAsTheyLike) {
+  Machine hgx = fixture::machine("hgx");
+  device(hgx, "0000:18:00.0").relaxed_ordering = true;
+  device(hgx, "0000:18:00.0").max_read_request = 512;
+  EXPECT_THAT(codes(hgx), IsEmpty());
+  device(hgx, "0000:18:00.0").relaxed_ordering = false;
+  device(hgx, "0000:18:00.0").max_read_request = 128;
+  EXPECT_EQ(only(hgx, "pcie-ordering").what, "mlx5_0 may not send with relaxed ordering");
+  EXPECT_EQ(only(hgx, "pcie-reads").what, "mlx5_0 reads memory in pieces of less than 512 bytes");
 }
 
 TEST(Findings, NameAMemlockThatIsTooSmallForRdma) {

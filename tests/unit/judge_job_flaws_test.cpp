@@ -130,10 +130,29 @@ TEST(JobFlaws, OfOneCauseAreToldOnce) {
   EXPECT_THAT(words(plan), ElementsAre("n2(odd-nvlink: 7x18, others 8x18)", "n2(odd-gpus: 7, others 8)"));
 }
 
+TEST(JobFlaws, AreAlsoWhatTheSiteMissesAndWhereItsFileIsAnothers) {
+  Plan plan = plan_for(2);
+  const Finding strange{Severity::warning, "nccl-differs", "0000:aa:00.0", "the file tells of another", ""};
+  for (NodePlan& node : plan.nodes)
+    node.hardware = hardware_of(fixture::machine("hgx"), {"mlx5_0:1"}, {9, std::nullopt}, {strange});
+  plan.nodes[1].hardware = hardware_of(fixture::machine("hgx"), {"mlx5_0:1"}, {8, 8});
+  EXPECT_THAT(words(plan), ElementsAre("n0(gpus-missing: 8of9)", "n0(nccl-differs: 0000:aa:00.0)"));
+  EXPECT_TRUE(flaws_of(plan).front().broken_part);
+  EXPECT_FALSE(flaws_of(plan).back().broken_part);
+}
+
+TEST(JobFlaws, NameTheVersionThatIsOdd) {
+  Plan plan = plan_with(3);
+  for (NodePlan& node : plan.nodes)
+    node.hardware->traits.push_back({"NIC driver", "24.04-0.6.6", false});
+  plan.nodes[2].hardware->traits.back().value = "23.10-1.1.9";
+  EXPECT_THAT(words(plan), ElementsAre("n2(odd-driver: 23.10-1.1.9, others 24.04-0.6.6)"));
+}
+
 TEST(JobFlaws, FitIntoTheLineHoweverMany) {
   Plan plan = plan_with(200);
   for (std::uint32_t i = 0; i < 99; ++i)
-    plan.nodes[2 * i].hardware->flaws = {{kAllFlaws[i % 12], "mlx5_" + std::to_string(i), "x"}};
+    plan.nodes[2 * i].hardware->flaws = {{kAllFlaws[i % 17], "mlx5_" + std::to_string(i), "x"}};
   for (const Weight weight : {Weight::warn, Weight::fail}) {
     for (const Flaw flaw : kAllFlaws)
       plan.weights.of(flaw) = weight;

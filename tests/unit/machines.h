@@ -1,6 +1,7 @@
 // The machines of tests/fixtures/topology, to be changed by a test as it likes, and their parts by name.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -58,6 +59,27 @@ inline std::uint32_t index_of(const Machine& machine, const std::string& address
     if (machine.pci[i].address == address) return i;
   ADD_FAILURE() << "no device " << address;
   return 0;
+}
+
+/// A card's functions for virtual machines, each with an RDMA port that is up: mlx5_100, mlx5_101 …
+inline void add_functions(Machine& machine, const std::string& card, std::uint32_t count) {
+  const std::uint32_t physical = index_of(machine, card);
+  NetworkPort port;
+  for (const NetworkPort& one : machine.ports)
+    if (one.pci == physical) port = one;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    PciDevice function = machine.pci[physical];
+    // Eight functions to a slot, after the card's own (Alternative Routing-ID Interpretation).
+    function.address = fmt::format("{}{:02x}.{}", card.substr(0, 8), 1 + (i / 8), i % 8);
+    function.physical = physical;
+    function.link = {};
+    machine.pci.push_back(function);
+    port.pci = static_cast<std::uint32_t>(machine.pci.size() - 1);
+    port.name = port.rdma_device = fmt::format("mlx5_{}", 100 + i);
+    port.interface = fmt::format("ib{}", 100 + i);
+    port.virtual_function = true;
+    machine.ports.push_back(port);
+  }
 }
 
 /// Both ends of a link see how it has trained.

@@ -19,6 +19,7 @@ TEST(Heading, SaysWhatItIsAndWhereThatWasRead) {
   EXPECT_EQ(heading(machine),
             "pcie1, PCIe server: 2 sockets, 2 NUMA nodes, 16 cores, 4 GPUs, 2 fabric ports\n"
             "read from tests/fixtures/topology\n"
+            "kernel 6.8.0-45-generic, firmware 28.39.1002\n"
             "note: a note\n");
 }
 
@@ -64,11 +65,38 @@ TEST(Tree, ShowsABondWithItsMembers) {
               HasSubstr("mlx5_bond_0 (bond0) = ens1f0np0 + ens1f1np1  Ethernet 200 Gb/s up MTU 9000"));
 }
 
+TEST(Tree, SaysWhatTheDriverSaysOfAGpu) {
+  Machine hgx = fixture::machine("hgx");
+  hgx.gpus[2].mig = true;
+  hgx.gpus[2].power_limit = 400;
+  hgx.gpus[2].power_default = 700;
+  hgx.gpus[5].slowed = "too hot";
+  EXPECT_THAT(tree(hgx), HasSubstr("NVIDIA H100 80GB HBM3 SXM5 MIG 400 W\n"));
+  EXPECT_THAT(tree(hgx), HasSubstr("NVIDIA H100 80GB HBM3 SXM5 [too hot]  !\n"));
+}
+
 TEST(Tree, ShowsACardWithoutAPort) {
   Machine cpu = fixture::machine("cpu-hdr");
   std::erase_if(cpu.ports, [](const NetworkPort& one) { return one.name == "mlx5_0"; });
   fixture::device(cpu, "0000:41:00.0").driver = "vfio-pci";
   EXPECT_THAT(tree(cpu), HasSubstr("NIC  0000:41:00.0  Gen4 x16 = 252 Gb/s  [no port, driver vfio-pci]"));
+}
+
+// 64 of them are not 64 lines, nor 64 columns; one that carries the fabric is a port like any other.
+TEST(Tree, FoldsFunctionsIntoTheirCard) {
+  Machine cpu = fixture::machine("cpu-hdr");
+  const std::string before = tree(cpu), matrix_before = matrix(cpu);
+  fixture::add_functions(cpu, "0000:41:00.0", 64);
+  for (NetworkPort& one : cpu.ports)
+    if (one.virtual_function) one.why_not = "SR-IOV function";
+  std::string text = tree(cpu);
+  const std::string told = " + 64 SR-IOV functions";
+  ASSERT_THAT(text, HasSubstr("InfiniBand 200 Gb/s up MTU 4092" + told + "\n"));
+  text.erase(text.find(told), told.size());
+  EXPECT_EQ(text, before);
+  EXPECT_EQ(matrix(cpu), matrix_before);
+  port(cpu, "mlx5_100").why_not.clear();
+  EXPECT_THAT(tree(cpu), HasSubstr("mlx5_100 (ib100)  0000:41:01.0  Gen4 x16 = 252 Gb/s  InfiniBand"));
 }
 
 TEST(Matrix, IsThatOfNvidiaSmi) {

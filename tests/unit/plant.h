@@ -26,6 +26,9 @@ class Plant {
     cpus();
     write("proc/sys/kernel/hostname", machine.node);
     write("sys/class/dmi/id/product_name", machine.product);
+    if (!machine.kernel.empty()) write("proc/sys/kernel/osrelease", machine.kernel);
+    for (const auto& [driver, version] : machine.drivers)
+      write("sys/module/" + driver + "/version", version);
     for (std::uint32_t i = 0; i < machine.pci.size(); ++i)
       if (machine.pci[i].kind != PciKind::host_bridge) pci(i);
     for (const Gpu& gpu : machine.gpus)
@@ -97,7 +100,20 @@ class Plant {
 
   // A bridge's header tells which buses are below it; hwloc builds its tree from that.
   std::string config(std::uint32_t index) const {
-    std::string space(device(index).redirects ? 4096 : 64, '\0');
+    const bool control = device(index).relaxed_ordering && device(index).max_read_request;
+    std::string space(device(index).redirects ? 4096 : control ? 256 : 64, '\0');
+    if (control) {  // power management at 0x40, then PCI Express at 0x60
+      std::uint32_t code = 0;
+      while (128U << code < *device(index).max_read_request)
+        ++code;
+      const std::uint32_t value = (code << 12) | (*device(index).relaxed_ordering ? 0x10U : 0U);
+      space[0x34] = 0x40;
+      space[0x40] = 0x01;
+      space[0x41] = 0x60;
+      space[0x60] = 0x10;
+      space[0x68] = static_cast<char>(value);
+      space[0x69] = static_cast<char>(value >> 8);
+    }
     if (device(index).kind == PciKind::port) {
       int first = 0xff, last = 0;
       for (std::uint32_t i = index + 1; i < machine_.pci.size(); ++i) {
@@ -150,6 +166,7 @@ class Plant {
     write_speed(folder + "/current_link", device.link.now);
     write_speed(folder + "/max_link", device.link.most);
     if (!device.driver.empty()) link(folder + "/driver", "../../../bus/pci/drivers/" + device.driver);
+    if (device.physical) link(folder + "/physfn", "../" + machine_.pci[*device.physical].address);
     if (device.translated) write(folder + "/iommu_group/type", *device.translated ? "DMA-FQ" : "identity");
     std::uint32_t root = index;
     while (machine_.pci[root].parent)
@@ -187,10 +204,28 @@ class Plant {
     if (!port.members.empty()) bond(port, index);
     const std::string folder =
         class_folder("infiniband", port.rdma_device, port.pci) + fmt::format("/ports/{}", port.port);
+    if (port.gids != Gids::unknown) gids(port, folder);
     write(folder + "/state", port.state_text);
+    if (!port.firmware.empty()) write(folder + "/../../fw_ver", port.firmware);
     write(folder + "/link_layer", port.link_layer);
     const Rate rate = port.rate.value_or(Rate{10e9});  // what a port that is down begins at
     write(folder + "/rate", fmt::format("{:g} Gb/sec (4X)", rate.bits_per_second / 1e9));
+  }
+
+  // As mlx5 fills its table: link-local of each version, then those of the first IP address; the rest is
+  // free.
+  void gids(const NetworkPort& port, const std::string& folder) const {
+    constexpr const char* kLocal = "fe80:0000:0000:0000:0e42:a1ff:fe00:0001";
+    constexpr const char* kAddress = "0000:0000:0000:0000:0000:ffff:0a00:0001";
+    constexpr const char* kFree = "0000:0000:0000:0000:0000:0000:0000:0000";
+    for (int i = 0; i < 8; ++i) {
+      const bool second = i % 2 == 1;
+      const bool there = i == 0   ? port.gids >= Gids::version_1
+                         : i == 1 ? port.gids >= Gids::link_local
+                                  : i < 4 && port.gids == Gids::usable;
+      write(fmt::format("{}/gids/{}", folder, i), !there ? kFree : i < 2 ? kLocal : kAddress);
+      write(fmt::format("{}/gid_attrs/types/{}", folder, i), !there ? "" : second ? "RoCE v2" : "IB/RoCE v1");
+    }
   }
 
   void bond(const NetworkPort& port, std::size_t index) const {
@@ -216,7 +251,8 @@ class Plant {
                                                             : "772");
     if (port.mtu) write(folder + "/mtu", std::to_string(*port.mtu));
     write(folder + "/speed", port.rate ? fmt::format("{:.0f}", port.rate->bits_per_second / 1e6) : "-1");
-    if (port.virtual_function) write(pci_folder(device(*port.pci).address) + "/physfn/vendor", "0x15b3");
+    if (port.virtual_function && !device(*port.pci).physical)
+      write(pci_folder(device(*port.pci).address) + "/physfn/vendor", "0x15b3");
     if (!port.master.empty()) link(folder + "/master", "../../../virtual/net/" + port.master);
   }
 

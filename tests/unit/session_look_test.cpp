@@ -9,6 +9,8 @@
 #include <optional>
 
 #include "contract/wire.h"
+#include "machines.h"
+#include "measure/locality.h"
 #include "session/look.h"
 
 namespace netcheck::session {
@@ -24,15 +26,15 @@ class LookTest : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   /// What comes of a program that does this; it has 5 s.
-  Result<Machine> look(const std::string& script, Ns patience = seconds(5)) {
+  Result<Seen> look(const std::string& script, Ns patience = seconds(5)) {
     const std::string program = folder_ + "/program";
     std::ofstream(program) << "#!/bin/sh\n" << script << "\n";
     ::chmod(program.c_str(), 0755);
     system::Loop loop;
-    std::optional<Result<Machine>> seen;
-    const Look look(loop, program, policy_, system::now() + patience, [&](Result<Machine> machine) {
+    std::optional<Result<Seen>> seen;
+    const Look look(loop, program, policy_, system::now() + patience, [&](Result<Seen> told) {
       EXPECT_FALSE(seen) << "told twice";
-      seen = std::move(machine);
+      seen = std::move(told);
       loop.stop();
     });
     EXPECT_TRUE(loop.run_until(system::now() + seconds(20)));
@@ -60,12 +62,29 @@ TEST_F(LookTest, BringsTheMachineWithItsFabricPortsTold) {
     machine.ports.push_back(port);
   }
   policy_.exclude = {"eth1"};
-  const auto seen = look("cat " + file_of(to_cbor(to_json(machine))) + " >&3");
+  const auto seen = look("cat " + file_of(to_cbor({{"machine", to_json(machine)}})) + " >&3");
   ASSERT_TRUE(seen) << describe(seen.error());
-  EXPECT_EQ(seen->product, "HGX");
-  EXPECT_EQ(seen->ports[1].why_not, "");
-  EXPECT_NE(seen->ports[0].why_not, "");
-  EXPECT_EQ(seen->ports[2].why_not, "excluded by the site");
+  EXPECT_EQ(seen->machine.product, "HGX");
+  EXPECT_EQ(seen->machine.ports[1].why_not, "");
+  EXPECT_NE(seen->machine.ports[0].why_not, "");
+  EXPECT_EQ(seen->machine.ports[2].why_not, "excluded by the site");
+}
+
+// A virtual machine whose PCI tree is flat, beside the file that its cloud ships.
+TEST_F(LookTest, TakesWhatIsNearToWhatFromTheSitesFile) {
+  Machine flat = fixture::recorded("hgx"), file = flat;
+  for (PciDevice& device : flat.pci)
+    if (device.kind == PciKind::gpu || device.kind == PciKind::nic) device.parent = 0;
+  file.source = "cloud.xml";
+  policy_.nccl_topology = "/etc/cloud.xml";
+  const Json told = {{"machine", to_json(flat)}, {"file", to_json(file)}};
+  const auto seen = look("[ \"$2\" = --nccl=/etc/cloud.xml ] && cat " + file_of(to_cbor(told)) + " >&3");
+  ASSERT_TRUE(seen) << describe(seen.error());
+  EXPECT_EQ(nearest_ports(seen->machine, 0, false).distance, Distance::pix);
+  EXPECT_TRUE(seen->contradicted.empty());
+  const auto alone = look("cat " + file_of(to_cbor({{"machine", to_json(flat)}})) + " >&3");
+  ASSERT_TRUE(alone) << describe(alone.error());
+  EXPECT_EQ(nearest_ports(alone->machine, 0, false).distance, Distance::phb);
 }
 
 TEST_F(LookTest, EndsWithoutOneWhereTheProcessCrashes) {
@@ -91,9 +110,9 @@ TEST_F(LookTest, EndsWithoutOneWhereTheProcessTalksNonsenseOrWithoutEnd) {
 
 TEST_F(LookTest, EndsWithoutOneWhereThereIsNoProgram) {
   system::Loop loop;
-  std::optional<Result<Machine>> seen;
-  const Look look(loop, "/nonexistent", policy_, system::now() + seconds(5), [&](Result<Machine> machine) {
-    seen = std::move(machine);
+  std::optional<Result<Seen>> seen;
+  const Look look(loop, "/nonexistent", policy_, system::now() + seconds(5), [&](Result<Seen> told) {
+    seen = std::move(told);
     loop.stop();
   });
   EXPECT_TRUE(loop.run_until(system::now() + seconds(20)));

@@ -6,6 +6,7 @@
 #include "contract/machine.h"
 #include "machines.h"
 #include "plant.h"
+#include "topology/interfaces.h"
 #include "topology/machine.h"
 #include "topology/tree.h"
 
@@ -41,8 +42,10 @@ std::vector<PciDevice> by_address(const Machine& machine) {
   for (PciDevice& device : devices)
     if (device.parent)
       device.model = machine.pci[*device.parent].address;  // an index means nothing once sorted
-  for (PciDevice& device : devices)
+  for (PciDevice& device : devices) {
     device.parent.reset();
+    device.physical.reset();
+  }
   std::ranges::sort(devices, {}, &PciDevice::address);
   return devices;
 }
@@ -55,6 +58,8 @@ void expect_same(const Machine& planted, const Machine& found) {
   const Machine wanted = comparable(planted), got = comparable(found);
   EXPECT_EQ(got.node, wanted.node);
   EXPECT_EQ(got.product, wanted.product);
+  EXPECT_EQ(got.kernel, wanted.kernel);
+  EXPECT_EQ(got.drivers, wanted.drivers);
   EXPECT_EQ(got.numa, wanted.numa);
   const auto devices = by_address(got), wanted_devices = by_address(wanted);
   ASSERT_EQ(devices.size(), wanted_devices.size());
@@ -151,6 +156,60 @@ TEST(ReadMachine, SeesAcsOnlyInAWholeConfigurationSpace) {
   EXPECT_FALSE(fixture::device(found, "0000:17:02.0").redirects);
 }
 
+TEST(ReadMachine, ReadsWhatACardMaySendWhereThatIsShown) {
+  Machine machine = fixture::recorded("hgx");
+  PciDevice& nic = fixture::device(machine, "0000:18:00.0");
+  nic.relaxed_ordering = true;
+  nic.max_read_request = 4096;
+  PciDevice& other = fixture::device(machine, "0000:1a:00.0");
+  other.relaxed_ordering = false;
+  other.max_read_request = 128;
+  const Plant plant(machine);
+  Machine found = read(plant);
+  expect_same(machine, found);    // the rest show 64 bytes, as to others than root
+  std::string lost(256, '\xff');  // fallen off the bus: all reads give ones
+  plant.write(plant.pci_folder("0000:18:00.0") + "/config", lost);
+  std::string ring(256, '\0');  // a list that leads back to its beginning
+  ring[0x34] = 0x40, ring[0x40] = 0x01, ring[0x41] = 0x40;
+  plant.write(plant.pci_folder("0000:1a:00.0") + "/config", ring);
+  found = read(plant);
+  EXPECT_FALSE(fixture::device(found, "0000:18:00.0").relaxed_ordering);
+  EXPECT_FALSE(fixture::device(found, "0000:1a:00.0").relaxed_ordering);
+}
+
+TEST(ReadMachine, ReadsTheVersionOfADriver) {
+  const Machine machine = fixture::recorded("hgx");
+  const Plant plant(machine);
+  plant.remove("sys/module");
+  EXPECT_TRUE(read(plant).drivers.empty());  // as of those that come with the kernel
+  plant.write(
+      "proc/driver/nvidia/version",
+      "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build\nGCC version: 12");
+  EXPECT_THAT(read(plant).drivers, testing::ElementsAre(DriverVersion{"nvidia", "570.86.15"}));
+  plant.write("proc/driver/nvidia/version", "NVRM version: none");
+  EXPECT_TRUE(read(plant).drivers.empty());
+}
+
+TEST(ReadMachine, ReadsTheBestGidOfARocePort) {
+  for (const Gids gids : {Gids::unknown, Gids::none, Gids::version_1, Gids::link_local, Gids::usable}) {
+    Machine machine = fixture::recorded("bond");
+    port(machine, "mlx5_bond_0").gids = gids;
+    const Plant plant(machine);
+    Machine found = read(plant);
+    EXPECT_EQ(port(found, "mlx5_bond_0").gids, gids);
+  }
+}
+
+// In a container: the card is to be seen, its interface is elsewhere, and the kernel shows none of its GIDs.
+TEST(ReadMachine, KnowsNoGidsOfAPortWhoseInterfaceIsElsewhere) {
+  Machine machine = fixture::recorded("hgx");
+  port(machine, "mlx5_8").gids = Gids::none;
+  port(machine, "mlx5_8").interface.clear();
+  const Plant plant(machine);
+  Machine found = read(plant);
+  EXPECT_EQ(port(found, "mlx5_8").gids, Gids::unknown);
+}
+
 TEST(ReadMachine, NoticesAGpuThatItsDriverDoesNotKnow) {
   Machine machine = fixture::recorded("hgx");
   machine.gpus[4].known_to_driver = false;
@@ -194,6 +253,89 @@ TEST(ReadMachine, IgnoresHwlocsEnvironment) {
     EXPECT_NE(gpu.uuid, "GPU-00000000-0000-0000-0000-000000000000");
 }
 
+TEST(ReadMachine, KnowsWhoseFunctionsOfSriovAre) {
+  Machine machine = fixture::recorded("hgx");
+  fixture::add_functions(machine, "0000:18:00.0", 64);
+  const Plant plant(machine);
+  const Machine found = read(plant);
+  expect_same(machine, found);
+  std::uint32_t functions = 0;
+  for (const PciDevice& device : found.pci) {
+    if (!device.physical) continue;
+    ++functions;
+    EXPECT_EQ(found.pci[*device.physical].address, "0000:18:00.0");
+  }
+  EXPECT_EQ(functions, 64u);
+}
+
+// A recorded tree in which two functions are each other's card.
+TEST(ReadMachine, TakesNoFunctionForACard) {
+  Machine machine = fixture::recorded("hgx");
+  fixture::add_functions(machine, "0000:18:00.0", 2);
+  const Plant plant(machine);
+  plant.link(plant.pci_folder("0000:18:01.0") + "/physfn", "../0000:18:01.1");
+  plant.link(plant.pci_folder("0000:18:01.1") + "/physfn", "../0000:18:01.0");
+  Machine found = read(plant);
+  EXPECT_FALSE(fixture::device(found, "0000:18:01.0").physical);
+  EXPECT_FALSE(fixture::device(found, "0000:18:01.1").physical);
+}
+
+TEST(ReadMachine, CountsNoPartOfAGpuAsAGpu) {
+  Machine machine = fixture::recorded("hgx");
+  PciDevice part = fixture::device(machine, "0000:19:00.0");
+  part.address = "0000:19:00.4";
+  part.physical = fixture::index_of(machine, "0000:19:00.0");
+  machine.pci.push_back(part);
+  const Plant plant(machine);
+  EXPECT_EQ(read(plant).gpus.size(), 8u);
+  plant.remove(plant.pci_folder("0000:19:00.4") + "/physfn");  // as a virtual machine sees it
+  EXPECT_EQ(read(plant).gpus.size(), 9u);
+}
+
+// Two RDMA devices below one bond, where the driver does not merge them: one port carries for both.
+TEST(ReadMachine, TakesABondForOnePort) {
+  Machine machine = fixture::recorded("bond");
+  std::erase_if(machine.ports, [](const NetworkPort& one) { return one.name != "lo"; });
+  const Plant plant(machine);
+  plant.write("sys/class/net/bond0/ifindex", "9");
+  plant.write("sys/class/net/bond0/type", "1");
+  plant.write("sys/class/net/bond0/operstate", "up");
+  plant.write("sys/class/net/bond0/speed", "200000");
+  plant.write("sys/class/net/bond0/bonding/slaves", "eth2 eth3");
+  for (int i = 0; i < 2; ++i) {
+    const std::string place = fmt::format("sys/devices/pci0000:c0/0000:c1:00.{}", i);
+    const std::string net = fmt::format("{}/net/eth{}", place, i + 2),
+                      rdma = fmt::format("{}/infiniband/mlx5_{}", place, i);
+    plant.link(fmt::format("sys/class/net/eth{}", i + 2), "../../../" + net);
+    plant.link(fmt::format("sys/class/infiniband/mlx5_{}", i), "../../../" + rdma);
+    plant.write(net + "/ifindex", std::to_string(i + 2));
+    plant.write(net + "/type", "1");
+    plant.link(net + "/master", "../../../../virtual/net/bond0");
+    plant.write(rdma + "/ports/1/state", "4: ACTIVE");
+    plant.write(rdma + "/ports/1/link_layer", "Ethernet");
+    plant.write(rdma + "/ports/1/rate", "100 Gb/sec (4X EDR)");
+  }
+  Machine found = read(plant);
+  tell_roles(found, {});
+  std::vector<std::string> fabric;
+  for (const NetworkPort& one : found.ports)
+    if (one.why_not.empty()) fabric.push_back(one.name);
+  EXPECT_THAT(fabric, testing::ElementsAre("mlx5_0"));
+  EXPECT_EQ(port(found, "mlx5_0").rate, Rate{200e9});
+  EXPECT_EQ(port(found, "mlx5_1").why_not, "part of bond0");
+}
+
+TEST(ReadMachine, LeavesOutTheNearEndsOfFunctions) {
+  const Machine machine = fixture::recorded("vm");
+  const Plant plant(machine);
+  plant.write("sys/class/net/eth0/phys_port_name", "p0");
+  EXPECT_EQ(read(plant).ports.size(), 2u);
+  for (const char* near_end : {"pf0vf3", "c1pf0sf88"}) {
+    plant.write("sys/class/net/eth0/phys_port_name", near_end);
+    EXPECT_EQ(read(plant).ports.size(), 1u) << near_end;
+  }
+}
+
 TEST(ReadMachine, KnowsVirtualFunctions) {
   Machine machine = fixture::recorded("hgx");
   port(machine, "eno1").virtual_function = true;
@@ -201,6 +343,17 @@ TEST(ReadMachine, KnowsVirtualFunctions) {
   Machine found = read(plant);
   EXPECT_TRUE(port(found, "eno1").virtual_function);
   EXPECT_FALSE(port(found, "mlx5_0").virtual_function);
+}
+
+// hwloc-gather-topology records no /proc/sys, but what uname(2) says.
+TEST(ReadMachine, TakesItsNameFromWhatWasGathered) {
+  const Plant plant(fixture::recorded("vm"));
+  plant.remove("proc/sys");
+  plant.write("proc/hwloc-nofile-info",
+              "OSName: Linux\nOSRelease: 6.1.0-18-amd64\nHostName: n3\nPageSize: 4096");
+  const Machine found = read(plant);
+  EXPECT_EQ(found.node, "n3");
+  EXPECT_EQ(found.kernel, "6.1.0-18-amd64");
 }
 
 // A container, or a VM without PCI.
@@ -232,6 +385,28 @@ TEST(ReadMachine, ReadsThisOne) {
   EXPECT_FALSE(machine->numa.empty());
   EXPECT_TRUE(machine->memlock_bytes);
   EXPECT_EQ(machine->source, "this machine");
+}
+
+// Bits of linux/ethtool.h: 10000baseT is 12, Autoneg 6, Pause 13, 100000baseCR4 38 (bit 6 of the second
+// word), 400000baseCR4 89 (25 of the third), 800000baseCR4 115 (19 of the fourth), FEC_RS 50.
+TEST(FastestMode, IsOfTheModesThatAPortSupports) {
+  using Modes = std::vector<std::uint32_t>;
+  const auto gigabits = [](const Modes& modes) {
+    const auto rate = fastest_mode(modes);
+    return rate ? rate->bits_per_second / 1e9 : -1;
+  };
+  EXPECT_EQ(gigabits({(1U << 12) | (1U << 6)}), 10);
+  EXPECT_EQ(gigabits({1U << 12, 1U << 6}), 100);
+  EXPECT_EQ(gigabits({1U << 12, 1U << 6, 1U << 25}), 400);
+  EXPECT_EQ(gigabits({0, 0, 0, 1U << 19, UINT32_MAX}), 800);
+  EXPECT_EQ(gigabits({(1U << 6) | (1U << 13), 1U << 18}), -1);  // no mode among them
+  EXPECT_EQ(gigabits({}), -1);
+}
+
+TEST(FastestMode, IsUnknownWhereNoDriverTells) {
+  EXPECT_FALSE(fastest_supported("lo"));
+  EXPECT_FALSE(fastest_supported("no such one"));
+  EXPECT_FALSE(fastest_supported("longer than any interface's name"));
 }
 
 TEST(KindOfVirtual, GoesByTheName) {

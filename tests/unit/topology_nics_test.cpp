@@ -111,6 +111,37 @@ TEST(ListNics, ReadsRdmaPorts) {
   EXPECT_EQ(second.why_not, "port not active (1: DOWN)");
 }
 
+/// The fixture's tree, to be changed.
+class OwnTree {
+ public:
+  OwnTree() {
+    std::string name = (fs::temp_directory_path() / "netcheck-XXXXXX").string();
+    root_ = ::mkdtemp(name.data());
+    fs::copy(kNode, root_, fs::copy_options::recursive);
+  }
+  ~OwnTree() { fs::remove_all(root_); }
+  OwnTree(const OwnTree&) = delete;
+  OwnTree& operator=(const OwnTree&) = delete;
+  [[nodiscard]] const std::string& root() const { return root_; }
+  void add(const std::string& folder) const { fs::create_directories(root_ + "/sys/class/" + folder); }
+
+ private:
+  std::string root_;
+};
+
+TEST(ListNics, SaysWhichAreFunctionsOfACardThatIsThereItself) {
+  const OwnTree tree;
+  tree.add("infiniband/mlx5_1/device/physfn/infiniband/mlx5_0");
+  tree.add("net/eth0/device/physfn/net/eth1");
+  const auto nics = list_nics(links(), {}, tree.root());
+  EXPECT_EQ(named(nics, "mlx5_0").why_not, "");
+  EXPECT_EQ(named(nics, "mlx5_1").why_not, "SR-IOV function");
+  EXPECT_EQ(named(nics, "eth0").why_not, "SR-IOV function");
+  const OwnTree alone;  // its card has no device here: it is all there is
+  alone.add("infiniband/mlx5_1/device/physfn/net");
+  EXPECT_EQ(named(list_nics(links(), {}, alone.root()), "mlx5_1").why_not, "");
+}
+
 TEST(ChooseLanes, TakesAllActiveRdmaPortsWhereThereAreAny) {
   const auto lanes = choose_lanes(node(), {}, "10.0.0.1");
   ASSERT_TRUE(lanes);

@@ -106,6 +106,22 @@ TEST(Roles, LeaveOutPortsThatAreNearestToNoGpu) {
   EXPECT_EQ(port(hgx, "mlx5_8").why_not, "nearest to no GPU");
 }
 
+TEST(Roles, AreNotThoseOfSixtyFourFunctionsOfOneCard) {
+  Machine hgx = fixture::recorded("hgx");
+  fixture::add_functions(hgx, "0000:18:00.0", 64);
+  EXPECT_THAT(fabric(hgx),
+              ElementsAre("mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3", "mlx5_4", "mlx5_5", "mlx5_6", "mlx5_7"));
+  EXPECT_EQ(port(hgx, "mlx5_163").why_not, "SR-IOV function");
+}
+
+// Another card of that maker has a port; this one has its functions alone, and they are what there is.
+TEST(Roles, KeepFunctionsWhoseCardHasNoPort) {
+  Machine cpu = fixture::recorded("cpu-hdr");
+  fixture::add_functions(cpu, "0000:41:00.0", 1);
+  std::erase_if(cpu.ports, [](const NetworkPort& one) { return one.name == "mlx5_0"; });
+  EXPECT_THAT(fabric(cpu), ElementsAre("mlx5_100"));
+}
+
 TEST(Roles, LeaveOutVirtualFunctionsBesidePhysicalOnes) {
   Machine cpu = fixture::recorded("cpu-hdr");
   NetworkPort function = port(cpu, "mlx5_0");
