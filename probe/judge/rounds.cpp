@@ -98,10 +98,19 @@ int home(const Situation& now) {
   return group_count(now.plan) > 1 ? now.gate.which : 0;
 }
 
-/// Pairs for a round of suspects: inside the other partition, where they meet others; else at home.
+/// Its teams are joined, or there is time to form them for a round.
+bool in_reach(const Situation& now, int which) {
+  const Form* form = joined(now.history);
+  if (form != nullptr && same_teams(*form, partition(now.plan, which, 0))) return true;
+  return now.left >= now.plan.forming + kAnswering + 2 * (kLeastAllowance + kAnswering);
+}
+
+/// Pairs for a round of suspects: inside the other partition, where they meet others; else, or where time is
+/// too short for its teams, at home.
 std::optional<Wanted> suspects_round(const Situation& now, std::uint32_t round) {
   const int other = group_count(now.plan) > 1 ? 1 - home(now) : 0;
   for (const int which : {other, home(now)}) {
+    if (which != home(now) && !in_reach(now, which)) continue;
     Wanted wanted{.round = round,
                   .back = false,
                   .pairs = suspects_with_good(now.plan, now.standings, which),

@@ -147,6 +147,7 @@ Result<std::vector<std::string>> gpus_from(std::string_view list) {
       numbers.insert(number);
   }
   std::vector<std::string> gpus;
+  gpus.reserve(numbers.size());
   for (const std::uint32_t number : numbers)
     gpus.push_back(std::string(kGpuPrefix) + std::to_string(number));
   return gpus;

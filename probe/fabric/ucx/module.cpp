@@ -119,6 +119,7 @@ Result<UcxModule::Member> UcxModule::admit(Join join) {
     cards[nodes[i]] = std::move(*card);
   }
   std::vector<Key> keys;
+  keys.reserve(cards.size());
   for (const auto& [node, card] : cards)
     keys.push_back(card.key);
   if (admit_keys_) admit_keys_(keys);
