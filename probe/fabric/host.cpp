@@ -9,6 +9,7 @@
 #include <deque>
 #include <exception>
 
+#include "fabric/backlog.h"
 #include "fabric/child.h"
 #include "fabric/codec.h"
 #include "fabric/door.h"
@@ -151,9 +152,11 @@ class Host {
     answer(Failed{id, judge::Trouble::refused, std::move(why), {}});
   }
 
-  /// Who has turned somebody away cannot say that nobody sent: without samples of what did not end, missing
-  /// bytes are no evidence.
-  [[nodiscard]] static bool may_testify() { return !Door::of_process().has_turned_away(); }
+  /// Who has turned somebody away, or whose kernel has, cannot say that nobody sent: without samples of what
+  /// did not end, missing bytes are no evidence.
+  [[nodiscard]] bool may_testify() const {
+    return !Door::of_process().has_turned_away() && !backlog_.overflowed();
+  }
 
   void answer(Event event) {
     if (auto* failed = std::get_if<Failed>(&event); failed != nullptr && !may_testify())
@@ -179,6 +182,7 @@ class Host {
   std::string name_, directory_;
   Sink sink_;
   Pulse pulse_;
+  Backlog backlog_;
   std::unique_ptr<Module> module_;
   system::FrameSocket socket_;
   std::deque<Request> requests_;
