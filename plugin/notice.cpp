@@ -97,4 +97,20 @@ void remove_notice(const std::string& run_directory, std::uint32_t job) {
   ::unlink(marker_path(run_directory, job).c_str());
 }
 
+std::string not_applied(const Notice& notice, const char* const* environment) {
+  constexpr std::size_t kMostNames = 8;  // of a line that people read
+  const auto fabric = notice.environment.find("NETCHECK_FABRIC");
+  if (fabric == notice.environment.end() || fabric->second != "nccl" || environment == nullptr) return {};
+  std::string names;
+  std::size_t count = 0;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view variable = *environment;
+    const auto name = variable.substr(0, variable.find('='));
+    if (!name.starts_with("NCCL_") || ++count > kMostNames) continue;
+    names += (names.empty() ? "" : ", ") + printable(name, 64);
+  }
+  if (count > kMostNames) names += ", …";
+  return names;
+}
+
 }  // namespace netcheck::plugin

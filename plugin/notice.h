@@ -31,6 +31,10 @@ struct Step {
 /// True once per job: for the first caller. Creates RUN_DIR/notices/JOB.shown.
 [[nodiscard]] bool claim_printing(const std::string& run_directory, std::uint32_t job);
 
+/// "NCCL_ALGO, NCCL_IB_HCA": what of a job's environment the check was not made with: over NCCL the site's
+/// settings count. `environment`: as exec() takes it. Empty: nothing, or the check was over another fabric.
+[[nodiscard]] std::string not_applied(const Notice& notice, const char* const* environment);
+
 /// Before a run of the job, and after it: neither the notice nor the marker of an earlier run may be left.
 void remove_notice(const std::string& run_directory, std::uint32_t job);
 

@@ -126,7 +126,13 @@ void tell_the_user(spank_t spank) {
   for (const char* name : kJobVariables)
     spank_unsetenv(spank, name);
   if (!the_notice()) return;
-  if (shall_print()) slurm_spank_log("%s", the_notice()->line.c_str());
+  if (shall_print()) {
+    slurm_spank_log("%s", the_notice()->line.c_str());
+    char** environment = nullptr;
+    if (spank_get_item(spank, S_JOB_ENV, &environment) != ESPANK_SUCCESS) environment = nullptr;
+    if (const std::string names = not_applied(*the_notice(), environment); !names.empty())
+      slurm_spank_log("netcheck: not applied to the check, which goes by the site's: %s", names.c_str());
+  }
   for (const auto& [name, value] : the_notice()->environment)
     spank_setenv(spank, name.c_str(), value.c_str(), 1);
 }

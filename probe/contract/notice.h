@@ -30,7 +30,7 @@ struct Notice {
 /// another job.
 inline constexpr std::array kJobVariables = {"NETCHECK_VERDICT", "NETCHECK_BUSBW_GBPS", "NETCHECK_MIN_GBPS",
                                              "NETCHECK_NODES",   "NETCHECK_CULPRITS",   "NETCHECK_REASON",
-                                             "NETCHECK_RECORD"};
+                                             "NETCHECK_RECORD",  "NETCHECK_FABRIC"};
 
 inline constexpr std::size_t kNoticeMaxBytes =
     8'192;  ///< a line of ≤ 1 KiB and a dozen variables fit many times

@@ -228,6 +228,20 @@ Ns Fields::duration(std::string_view key) const {
   return Ns{static_cast<std::int64_t>(count(key, kLongest))};
 }
 
+std::map<std::string, Ns> Fields::durations(std::string_view key, std::size_t max_size) const {
+  constexpr std::size_t kMaxName = 32;
+  std::map<std::string, Ns> durations;
+  if (!has(key)) return durations;
+  const Json& value = object(key);
+  if (value.size() > max_size) malformed(what_, key, fmt::format("has more than {} entries", max_size));
+  const Fields fields(value, key);
+  for (const auto& entry : value.items()) {
+    if (entry.key().size() > kMaxName) malformed(what_, key, "has a name that is too long");
+    durations[printable(entry.key(), kMaxName)] = fields.duration(entry.key());
+  }
+  return durations;
+}
+
 const Json& Fields::array(std::string_view key, std::size_t max_size) const {
   const Json& value = at(key);
   if (!value.is_array()) malformed(what_, key, "is no list");
@@ -238,6 +252,13 @@ const Json& Fields::array(std::string_view key, std::size_t max_size) const {
 const Json& Fields::object(std::string_view key) const {
   const Json& value = at(key);
   if (!value.is_object()) malformed(what_, key, "is no object");
+  return value;
+}
+
+Json durations_to_json(const std::map<std::string, Ns>& durations) {
+  Json value = Json::object();
+  for (const auto& [name, duration] : durations)
+    value[name] = duration.count();
   return value;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ class Fields {
                                  std::size_t max_bytes) const;  ///< valid UTF-8 ≤ max_bytes
   [[nodiscard]] Bytes bytes(std::string_view key, std::size_t max_bytes) const;  ///< CBOR byte string
   [[nodiscard]] Ns duration(std::string_view key) const;  ///< nanoseconds ≥ 0, ≤ 73 years
+  /// Names of at most 32 bytes, each with a duration; none where the key is not there.
+  [[nodiscard]] std::map<std::string, Ns> durations(std::string_view key, std::size_t max_size) const;
   [[nodiscard]] const Json& array(std::string_view key, std::size_t max_size) const;
   [[nodiscard]] const Json& object(std::string_view key) const;
   [[nodiscard]] bool has(std::string_view key) const;
@@ -46,6 +49,7 @@ class Fields {
 };
 
 [[nodiscard]] Json bytes_to_json(const Bytes& bytes);
+[[nodiscard]] Json durations_to_json(const std::map<std::string, Ns>& durations);
 [[nodiscard]] Bytes to_cbor(const Json& value);
 
 /// Decodes CBOR (definite, no trailing bytes, nesting ≤ 16) and calls `read(json) → T`; Malformed and every

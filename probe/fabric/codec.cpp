@@ -120,7 +120,8 @@ Json event_to_json(const Event& event) {
             return Json{{"kind", "joined"},
                         {"team", joined.team},
                         {"took", joined.took.count()},
-                        {"transport", joined.transport}};
+                        {"transport", joined.transport},
+                        {"spent", durations_to_json(joined.spent)}};
           },
           [](const Measured& measured) {
             return Json{{"kind", "measured"},
@@ -180,8 +181,8 @@ Reply reply_from(const Json& value) {
                        texts_from(fields, "terms", kMaxTerms, kMaxTerm)}};
   if (kind == "invited") return Event{Invited{fields.u32("team"), fields.bytes("card", kMaxCard)}};
   if (kind == "joined")
-    return Event{
-        Joined{fields.u32("team"), fields.duration("took"), fields.text("transport", kMaxTransport)}};
+    return Event{Joined{fields.u32("team"), fields.duration("took"), fields.text("transport", kMaxTransport),
+                        fields.durations("spent", kMaxSpent)}};
   if (kind == "measured")
     return Event{
         Measured{fields.u32("batch"), fields.text("algorithm", kMaxName), samples_from(fields, "local")}};

@@ -49,10 +49,14 @@ struct Invited {
   std::uint32_t team = 0;
   Bytes card;
 };  ///< ucx: worker addresses by lane; nccl: unique id at the first node, version, addresses
+/// What forming one team was spent on, by the library's own names: nccl: "kernels", "bootstrap", "topo", …
+using Spent = std::map<std::string, Ns>;
+inline constexpr std::size_t kMaxSpent = 16;
 struct Joined {
   std::uint32_t team = 0;
   Ns took{};
   std::string transport;
+  Spent spent = {};
 };
 struct Measured {
   std::uint32_t batch = 0;

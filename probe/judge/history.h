@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -98,7 +99,8 @@ struct NodeOutcome {
   std::optional<Trouble> trouble;
   std::string detail;  ///< of the trouble, in words; printable
   Ns took{};
-  std::string transport;  ///< of a Form, where it is another than Done::transport
+  std::string transport;                 ///< of a Form, where it is another than Done::transport
+  std::map<std::string, Ns> spent = {};  ///< of a Form, as the fabric's library says it was; for the record
 };
 
 struct Done {

@@ -53,6 +53,7 @@ constexpr std::array kPhases{Phase::start, Phase::rendezvous, Phase::open,  Phas
 constexpr std::array kTroubles{Trouble::no_bytes, Trouble::late, Trouble::child_died, Trouble::child_silent,
                                Trouble::refused};
 
+constexpr std::size_t kMaxSpent = 16;  // NCCL tells of nine
 constexpr std::array kTeamings{Teaming::per_lane, Teaming::over_lanes};
 
 Rate rate_from(const Fields& fields, std::string_view key) {
@@ -147,6 +148,7 @@ Json write(const NodeOutcome& outcome) {
       {"took", outcome.took.count()}};
   if (outcome.trouble) json["trouble"] = name(*outcome.trouble);
   if (!outcome.transport.empty()) json["transport"] = outcome.transport;
+  if (!outcome.spent.empty()) json["spent"] = durations_to_json(outcome.spent);
   return json;
 }
 
@@ -162,6 +164,7 @@ NodeOutcome outcome_from(const Json& value, const Plan& plan) {
   outcome.took = time_from(fields, "took");
   if (fields.has("trouble")) outcome.trouble = word_of(fields, "trouble", kTroubles);
   if (fields.has("transport")) outcome.transport = fields.text("transport", kMaxDetail);
+  outcome.spent = fields.durations("spent", kMaxSpent);
   return outcome;
 }
 

@@ -185,6 +185,7 @@ std::map<std::string, std::string> environment_of(const Outcome& outcome,
                                                   const std::string& record) {
   std::map<std::string, std::string> environment = {
       {"NETCHECK_VERDICT", outcome.verdict},
+      {"NETCHECK_FABRIC", assignment.policy.fabric},
       {"NETCHECK_NODES", std::to_string(assignment.roster.nodes.size())},
       {"NETCHECK_RECORD", record}};
   if (assignment.policy.min) environment["NETCHECK_MIN_GBPS"] = gigabits(*assignment.policy.min);

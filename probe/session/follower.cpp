@@ -173,6 +173,8 @@ struct Follower::State {
   void on(fabric::Joined&& joined, Time now) {
     if (!settles(Stage::joining, joined.team)) return;
     if (task.transport.empty()) task.transport = whole_words(joined.transport);
+    for (const auto& [part, took] : joined.spent)
+      task.outcome.spent[part] = std::max(task.outcome.spent[part], took);
     if (task.pending.empty()) finish_task(now);
   }
 

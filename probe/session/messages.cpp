@@ -70,6 +70,7 @@ Json write(const judge::NodeOutcome& outcome) {
   value["samples"] = list(outcome.samples, [](const Sample& sample) { return netcheck::to_json(sample); });
   value["batch"] = outcome.batch;
   if (outcome.trouble) value["trouble"] = judge::name(*outcome.trouble);
+  if (!outcome.spent.empty()) value["spent"] = durations_to_json(outcome.spent);
   return value;
 }
 
@@ -86,6 +87,7 @@ judge::NodeOutcome read_outcome(const Json& value) {
   if (fields.has("trouble")) outcome.trouble = read_trouble(fields.text("trouble", kMaxName));
   outcome.detail = fields.text("detail", kMaxDetail);
   outcome.took = fields.duration("took");
+  outcome.spent = fields.durations("spent", fabric::kMaxSpent);
   return outcome;
 }
 

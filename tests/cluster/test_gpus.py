@@ -83,6 +83,7 @@ def test_a_job_is_checked_over_all_its_gpus(gpus):
     assert job.text().startswith("netcheck=pass")
     formed = job.record("n1")["report"]["history"]["done"][0]
     assert len(formed["step"]["teams"][0]["ranks"]) == 8
+    assert all({"total", "bootstrap", "topo"} <= set(outcome["spent"]) for outcome in formed["outcomes"])
     # By NCCL's own log: both rails, and inside a node neither.
     assert set(formed["transport"].split(",")) == {"Socket/eth0", "Socket/eth1", "P2P/fake"}
 

@@ -26,9 +26,31 @@
 namespace netcheck::fabric::nccl {
 namespace {
 
+using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+
+TEST(NcclInit, SaysWhatItWasSpentOn) {
+  const std::string one =
+      "a:1:9 [0] NCCL INFO Init timings - ncclCommInitRankConfig: rank 0 nranks 8 total 1.35 (kernels 0.90, "
+      "alloc "
+      "0.05, bootstrap 0.02, allgathers 0.01, topo 0.03, graphs 0.00, connections 0.30, rest 0.04)\n";
+  const std::string other =
+      "a:1:9 [1] NCCL INFO Init timings - ncclCommInitRankConfig: rank 1 nranks 8 total 1.20 (kernels 0.95, "
+      "rest "
+      "0.25)\n";
+  const auto parts = init_parts_in(one + other);
+  EXPECT_EQ(parts.size(), 9U);
+  EXPECT_EQ(parts.at("total"), milliseconds(1'350));
+  EXPECT_EQ(parts.at("kernels"), milliseconds(950));  // the longest of any rank
+  EXPECT_EQ(parts.at("rest"), milliseconds(250));
+  EXPECT_EQ(init_parts_in(one + other, one.size()).at("total"), milliseconds(1'200));
+  EXPECT_THAT(init_parts_in(
+                  "a:1:9 [0] NCCL INFO Init timings - x: rank 0 nranks 2 total nan (kernels -1, a/b 1, c)\n"),
+              IsEmpty());
+  EXPECT_THAT(init_parts_in(""), IsEmpty());
+}
 
 // --- the log: lines as NCCL 2.18 to 2.28 write them -------------------------------------------------------
 

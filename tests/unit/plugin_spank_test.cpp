@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdarg>
 #include <filesystem>
 #include <fstream>
@@ -25,6 +26,7 @@ struct Host {
   spank_option* registered = nullptr;
   std::vector<std::string> errors, infos, log;
   std::map<std::string, std::string> environment;
+  char** job_environment = nullptr;
 };
 
 constexpr auto kDone = static_cast<spank_err_t>(ESPANK_SUCCESS);
@@ -88,6 +90,9 @@ spank_err_t spank_get_item(spank_t, spank_item_t item, ...) {
     case S_JOB_STEPID:
       *static_cast<std::uint32_t*>(out) = host->step;
       break;
+    case S_JOB_ENV:
+      *static_cast<char***>(out) = host->job_environment;
+      break;
     case S_SLURM_RESTART_COUNT:
       *static_cast<std::uint32_t*>(out) = host->restart;
       break;
@@ -137,13 +142,14 @@ class Spank : public testing::Test {
       pointers.push_back(argument.data());
     return callback(nullptr, static_cast<int>(pointers.size()), pointers.data());
   }
-  void leave_notice(bool leader, std::uint32_t restart = 0) {
+  void leave_notice(bool leader, std::uint32_t restart = 0, const char* fabric = nullptr) {
     Notice notice;
     notice.run = {"c", 17, restart};
     std::ifstream("/proc/sys/kernel/random/boot_id") >> notice.boot_id;
     notice.leader = leader;
     notice.line = "netcheck=pass busbw=1.0Gbps 100%s";
     notice.environment = {{"NETCHECK_VERDICT", "pass"}};
+    if (fabric != nullptr) notice.environment["NETCHECK_FABRIC"] = fabric;
     std::ofstream(folder_ / "notices/17") << write_notice(notice);
   }
   /// One step's life in slurmstepd.
@@ -326,6 +332,27 @@ TEST_F(Spank, FiguresOfTheJobThatSubmittedThisOneAreNotShown) {
   EXPECT_EQ(call(slurm_spank_init_post_opt), 0);
   EXPECT_EQ(call(slurm_spank_user_init), 0);
   EXPECT_THAT(host_.environment, ElementsAre(testing::Pair("OTHER", "stays")));
+}
+
+TEST_F(Spank, TellsWhichOfTheJobsNcclSettingsWereNotApplied) {
+  std::string algo = "NCCL_ALGO=Tree", path = "PATH=/bin", hca = "NCCL_IB_HCA=mlx5";
+  std::array<char*, 4> environment{algo.data(), path.data(), hca.data(), nullptr};
+  host_.job_environment = environment.data();
+  leave_notice(true, 0, "nccl");
+  step(0);
+  ASSERT_EQ(host_.log.size(), 2u);
+  EXPECT_THAT(
+      host_.log.back(),
+      testing::EndsWith("not applied to the check, which goes by the site's: NCCL_ALGO, NCCL_IB_HCA"));
+}
+
+TEST_F(Spank, TellsNothingOfNcclWhereTheCheckWasOverAnotherFabric) {
+  std::string algo = "NCCL_ALGO=Tree";
+  std::array<char*, 2> environment{algo.data(), nullptr};
+  host_.job_environment = environment.data();
+  leave_notice(true, 0, "ucx");
+  step(0);
+  EXPECT_EQ(host_.log.size(), 1u);
 }
 
 TEST_F(Spank, OtherNodesPrintNothing) {

@@ -172,9 +172,10 @@ bool NcclModule::settle(Joining& joining) {
   }
   if (!*formed) return false;
   const std::uint32_t id = joining.team.id;
-  const auto words = transports_in(log_.read(), joining.log_before);
-  events_.emplace_back(
-      Joined{id, std::chrono::steady_clock::now() - joining.since, fmt::format("{}", fmt::join(words, ","))});
+  const std::string log = log_.read();
+  events_.emplace_back(Joined{id, std::chrono::steady_clock::now() - joining.since,
+                              fmt::format("{}", fmt::join(transports_in(log, joining.log_before), ",")),
+                              init_parts_in(log, joining.log_before)});
   teams_.insert_or_assign(id, Member{std::move(joining.team), joining.forming->seats()});
   return true;
 }

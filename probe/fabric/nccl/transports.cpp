@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <map>
 #include <optional>
+
+#include "fabric/fabric.h"
 
 namespace netcheck::fabric::nccl {
 
 namespace {
 
-constexpr std::size_t kMostWords = 64, kMostDevices = 256, kLongestName = 64;
+constexpr std::size_t kMostWords = 64, kMostDevices = 256, kLongestName = 64, kLongestPart = 32;
 
 /// What follows `key` on a line.
 std::optional<std::string_view> after(std::string_view line, std::string_view key) {
@@ -120,7 +123,40 @@ std::string word_of(std::string_view way, const Devices& devices) {
   return "P2P/" + std::string(kind.substr(0, std::min(kind.find_first_of("/ "), std::size_t{16})));
 }
 
+/// The longest of a part so far; what is no time between nothing and an hour is left out.
+void note_part(std::string_view name, std::string_view seconds, std::map<std::string, Ns>& parts) {
+  constexpr double kHour = 3'600;
+  double value = -1;
+  const auto [end, error] = std::from_chars(seconds.data(), seconds.data() + seconds.size(), value);
+  if (error != std::errc() || !(value >= 0 && value < kHour)) return;
+  const bool letters =
+      std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::islower(c) != 0; });
+  if (name.empty() || name.size() > kLongestPart || !letters || parts.size() >= kMaxSpent) return;
+  Ns& longest = parts[std::string(name)];
+  longest = std::max(longest, std::chrono::duration_cast<Ns>(std::chrono::duration<double>(value)));
+}
+
 }  // namespace
+
+std::map<std::string, Ns> init_parts_in(std::string_view log, std::size_t since) {
+  std::map<std::string, Ns> parts;
+  log.remove_prefix(std::min(since, log.size()));
+  for (const auto line : split(log, '\n')) {
+    const auto timings = after(line, "NCCL INFO Init timings - ");
+    const auto total = timings ? after(*timings, " total ") : std::nullopt;
+    if (!total) continue;
+    // "0.35 (kernels 0.10, alloc 0.05, …)"
+    note_part("total", total->substr(0, total->find(' ')), parts);
+    const auto list = after(*total, "(");
+    if (!list) continue;
+    for (auto part : split(list->substr(0, list->find(')')), ',')) {
+      part.remove_prefix(std::min(part.find_first_not_of(' '), part.size()));
+      if (const auto space = part.find(' '); space != std::string_view::npos)
+        note_part(part.substr(0, space), part.substr(space + 1), parts);
+    }
+  }
+  return parts;
+}
 
 std::vector<std::string> transports_in(std::string_view log, std::size_t since) {
   Devices devices;

@@ -102,6 +102,10 @@ void init(const Init& init) {
     log(comm.device, "NET/Socket : Using" + cards());
     for (const std::string& way : comm.wire->ways())
       log(comm.device, way);
+    log(comm.device, "Init timings - ncclCommInitRankConfig: rank " + std::to_string(comm.rank) + " nranks " +
+                         std::to_string(comm.ranks) +
+                         " total 0.02 (kernels 0.00, alloc 0.00, bootstrap 0.01, allgathers 0.00, topo 0.01, "
+                         "graphs 0.00, connections 0.00, rest 0.00)");
     *init.place = init.comm;
     comm.state = NcclResult::success;
   } catch (const netcheck::fakes::Lost& lost) {
