@@ -22,6 +22,11 @@ const char* default_name(Library library) {
                                       : "libnvidia-ml.so.1";
 }
 
+/// What none of them can do without.
+const char* first_call(Library library) {
+  return library == Library::nccl ? "ncclGetVersion" : library == Library::driver ? "cuInit" : "nvmlInit_v2";
+}
+
 /// The libraries' own codes: NCCL's X·10000 + Y·100 + Z (X·1000 + … before 2.9), CUDA's X·1000 + Y·10.
 std::string version_of(Library library, void* opened) {
   if (library == Library::watcher) return {};
@@ -53,7 +58,10 @@ Result<Json> load_library_as(const std::string& account, Library library, const 
     const char* why = ::dlerror();
     return fail("open", name, why == nullptr ? "unknown error of the dynamic loader" : printable(why));
   }
-  return Json{{"path", printable(path_of(opened, name), kMaxPath)}, {"version", version_of(library, opened)}};
+  const char* call = first_call(library);
+  return Json{{"path", printable(path_of(opened, name), kMaxPath)},
+              {"version", version_of(library, opened)},
+              {"lacks", ::dlsym(opened, call) == nullptr ? call : ""}};
 }
 
 LibraryFacts library_facts(Library library, const std::string& wanted, const Result<Json>& answer) {
@@ -65,6 +73,7 @@ LibraryFacts library_facts(Library library, const std::string& wanted, const Res
     const Fields fields(*answer, "library");
     path = fields.text("path", kMaxPath);
     facts.version = fields.text("version", kMaxVersion);
+    facts.lacks = fields.text("lacks", kMaxVersion);
   }
   if (path.empty()) return facts;
   facts.file = look_at(path);

@@ -210,6 +210,8 @@ class Examination {
   void judge_all() {
     judge_slurm();
     append(findings_, check_config(config_));
+    if (!policy_.nccl_topology.empty() && computes())
+      append(findings_, check_nccl_topology(look_at(policy_.nccl_topology)));
     if (site_) append(findings_, check_site(*site_, site_facts()));
     if (computes()) judge_node();
     if (!order_.peer) return;

@@ -30,7 +30,10 @@ Names names_of(Library library) {
     case Library::watcher:
       break;
   }
-  return {"NVML", "watcher", "GPUs in MIG mode, in use or broken are measured like others",
+  return {"NVML", "watcher",
+          "GPUs in MIG mode, in use or broken are not known as such, and where /proc/driver/nvidia does not "
+          "number "
+          "them, no check can tell which are a job's",
           "install the driver's libnvidia-ml"};
 }
 
@@ -68,6 +71,10 @@ Findings check_library(const LibraryFacts& facts) {
           fmt::format("{}, or name it with {} in [nccl] of netcheck.toml", names.remedy, names.key);
     return {finding};
   }
+  if (!facts.lacks.empty())
+    return {{bad, names.what,
+             fmt::format("{} is something else, without {}: {}", facts.file.path, facts.lacks, names.without),
+             fmt::format("name the right one with {} in [nccl] of netcheck.toml", names.key)}};
   for (const FileFacts& place : {facts.file, facts.folder})
     if (auto why = distrust(place)) return {finding_of(bad, names.what, *why)};
   if (facts.library == Library::nccl && is_old(facts.version))

@@ -22,6 +22,7 @@ struct LibraryFacts {
   std::optional<Error> load;  ///< why it did not load
   FileFacts file, folder;     ///< what was loaded, links followed; or `wanted`
   std::string version;        ///< "2.28.9"; "": it tells none
+  std::string lacks;          ///< a function that it would have, were it what it is taken for; "": nothing
 };
 [[nodiscard]] Findings check_library(const LibraryFacts& facts);
 

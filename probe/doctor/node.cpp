@@ -60,6 +60,15 @@ std::optional<Error> distrust(const FileFacts& file) {
   return std::nullopt;
 }
 
+Findings check_nccl_topology(const FileFacts& file) {
+  constexpr const char* kWhat = "NCCL's topology";
+  constexpr const char* kRemedy = "mend nccl_topology in [hardware] of netcheck.toml, or put the file there";
+  if (!file.there) return {{Level::warn, kWhat, file.path + " is not there: checks do without it", kRemedy}};
+  if (!file.regular) return {{Level::warn, kWhat, file.path + " is no file: checks do without it", kRemedy}};
+  if (distrust(file)) return {distrusted(kWhat, file)};
+  return {fine(kWhat, file.path + " is there, and root's alone to change")};
+}
+
 Findings check_config(const ConfigFacts& facts) {
   constexpr const char* kWhat = "configuration";
   Findings findings;

@@ -35,6 +35,8 @@ struct ConfigFacts {
   std::vector<std::string> switches;  ///< kill switches that are there
 };
 [[nodiscard]] Findings check_config(const ConfigFacts& facts);
+/// nccl_topology of [hardware]: a look at the hardware does without a file that is not there or not root's.
+[[nodiscard]] Findings check_nccl_topology(const FileFacts& file);
 
 struct AccountFacts {
   std::string name;

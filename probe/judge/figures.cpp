@@ -114,7 +114,9 @@ std::optional<GateSize> size_of_step(const Plan& plan, const TeamIndex& teams, c
   }
   rates.write(size.figures);
   size.figures.op = plan.op;
-  size.figures.algorithm = plan.algorithm.empty() ? default_algorithm(plan.op) : plan.algorithm;
+  // An algorithm of NCCL's is one of its collectives; alltoall is none.
+  const bool by_default = plan.algorithm.empty() || plan.op == Op::alltoall;
+  size.figures.algorithm = by_default ? default_algorithm(plan.op) : plan.algorithm;
   size.figures.bytes = size.bytes;
   size.figures.groups = group_count(plan);
   return size;

@@ -116,8 +116,8 @@ std::string words(const Fail& fail, const Plan& plan, Ns took) {
   if (!fail.blame.culprits.empty())
     line += " slow=" + listed(described(fail.blame.culprits, plan), kListBytes);
   if (!fail.transport.empty())
-    line +=
-        fmt::format(" transport={} wanted={}", one_word(fail.transport), one_word(plan.thresholds.transport));
+    line += fmt::format(" transport={} required={}", one_word(fail.transport),
+                        one_word(plan.thresholds.transport));
   std::vector<std::string> bad;
   for (const Flawed& flawed : fail.flawed)
     bad.push_back(flawed.words);

@@ -196,7 +196,7 @@ def test_little_memory_on_one_node_makes_small_messages(gpus):
 def test_another_transport_than_the_site_demands_fails_and_blames_nobody(gpus):
     gpus.configure('require_transport = "IB"\n')
     line = gpus.check().comment()
-    assert re.search(r"^netcheck=fail .*transport=Socket/eth\d wanted=IB", line) and "slow=" not in line, line
+    assert re.search(r"^netcheck=fail .*transport=Socket/eth\d required=IB", line) and "slow=" not in line, line
 
 
 def test_doctor_tells_of_a_gpu_nodes_libraries(gpus):

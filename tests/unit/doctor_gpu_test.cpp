@@ -44,6 +44,16 @@ TEST(DoctorGpu, AMissingLibrarySaysWhatHangsOnIt) {
   EXPECT_EQ(check_library(missing)[0].level, Level::warn) << "a check does without";
 }
 
+TEST(DoctorGpu, ALibraryThatIsSomethingElseIsNone) {
+  LibraryFacts other = facts(Library::nccl);
+  other.lacks = "ncclGetVersion";
+  EXPECT_EQ(check_library(other)[0].level, Level::fail);
+  EXPECT_THAT(check_library(other)[0].why, HasSubstr("is something else, without ncclGetVersion"));
+  EXPECT_THAT(check_library(other)[0].remedy, HasSubstr("library in [nccl]"));
+  other.library = Library::watcher;
+  EXPECT_EQ(check_library(other)[0].level, Level::warn);
+}
+
 TEST(DoctorGpu, AnOldNcclAndOneThatOthersCanChangeFail) {
   EXPECT_THAT(check_library(facts(Library::nccl, "2.17.1"))[0].why, HasSubstr("is 2.17.1"));
   EXPECT_EQ(check_library(facts(Library::nccl, "2.17.1"))[0].level, Level::fail);

@@ -18,6 +18,15 @@ FileFacts folder(mode_t mode = 0755, uid_t owner = 0) {
   return {.path = "/etc/netcheck", .there = true, .folder = true, .owner = owner, .mode = mode};
 }
 
+TEST(NcclTopology, IsLookedForWhereTheSiteSays) {
+  EXPECT_EQ(check_nccl_topology(file())[0].level, Level::ok);
+  EXPECT_THAT(check_nccl_topology({.path = "/none.xml"})[0].why, HasSubstr("/none.xml is not there"));
+  EXPECT_EQ(check_nccl_topology({.path = "/none.xml"})[0].level, Level::warn);
+  EXPECT_THAT(check_nccl_topology({.path = "/etc", .there = true, .folder = true})[0].why,
+              HasSubstr("no file"));
+  EXPECT_THAT(check_nccl_topology(file(0666))[0].remedy, HasSubstr("chmod go-w"));
+}
+
 TEST(DoctorTrust, IsInWhatRootAloneCanChange) {
   EXPECT_EQ(distrust(file()), std::nullopt);
   EXPECT_EQ(distrust(file(0400)), std::nullopt);

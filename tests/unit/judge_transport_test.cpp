@@ -45,7 +45,7 @@ TEST(Transport, FailsTheCheckWhereItIsNotTheOneDemandedAndBlamesNobody) {
   const History sockets = over("Socket/eth0,P2P/CUMEM");
   const std::string line = line_of("IB", sockets);
   EXPECT_THAT(line, StartsWith("netcheck=fail "));
-  EXPECT_THAT(line, HasSubstr(" transport=Socket/eth0 wanted=IB"));
+  EXPECT_THAT(line, HasSubstr(" transport=Socket/eth0 required=IB"));
   const Verdict verdict = decide(demanding("IB"), sockets);
   EXPECT_THAT(std::get<Fail>(verdict).blame.culprits, IsEmpty());
   EXPECT_EQ(to_json(verdict, demanding("IB")).at("transport"), "Socket/eth0");
@@ -58,7 +58,7 @@ TEST(Transport, OfOneNodeThatFallsBackCountsToo) {
   History history = over("IB/mlx5_0+GDR");
   EXPECT_THAT(line_of("IB", history), StartsWith("netcheck=pass "));
   history.done.front().outcomes[2].transport = "IB/mlx5_0,Socket/eth0";
-  EXPECT_THAT(line_of("IB", history), HasSubstr(" transport=Socket/eth0 wanted=IB"));
+  EXPECT_THAT(line_of("IB", history), HasSubstr(" transport=Socket/eth0 required=IB"));
 }
 
 TEST(Transport, EndsTheCheckWhereItIsTheWrongOne) {
@@ -76,7 +76,7 @@ TEST(Transport, ThatNobodyTellsIsNoPass) {
 
 TEST(Transport, IsOneWordOfTheLine) {
   EXPECT_THAT(line_of("AWS Libfabric", over("Evil | Plugin\"x/eth0")),
-              HasSubstr(" transport=Evil_/_Plugin'x/eth0 wanted=AWS_Libfabric"));
+              HasSubstr(" transport=Evil_/_Plugin'x/eth0 required=AWS_Libfabric"));
 }
 
 TEST(Transport, IsKeptInRecords) {

@@ -223,7 +223,7 @@ TEST_F(LeaderOverGpus, KeepsWhatOneNodesBytesGoOverWhereItIsAnother) {
   const auto closed = told<Close>(say(2, answer(2, std::nullopt, "Socket/eth0,P2P/CUMEM")));
   ASSERT_THAT(closed, SizeIs(3));
   EXPECT_THAT(closed.at(1).line, HasSubstr("netcheck=fail "));
-  EXPECT_THAT(closed.at(1).line, HasSubstr(" transport=Socket/eth0 wanted=IB"));
+  EXPECT_THAT(closed.at(1).line, HasSubstr(" transport=Socket/eth0 required=IB"));
 }
 
 }  // namespace
