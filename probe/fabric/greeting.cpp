@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <stdexcept>
 
@@ -65,6 +67,11 @@ Greeting::Heard Greeting::hear(int connection) {
   return known && static_cast<std::size_t>(size) == said.size() ? Heard::key : Heard::nonsense;
 }
 
+void Greeting::could_not_connect(int error) {
+  constexpr std::array kWants{EADDRNOTAVAIL, EADDRINUSE, EAGAIN, ENOBUFS, ENOMEM, EMFILE, ENFILE};
+  if (std::ranges::find(kWants, error) != kWants.end()) hindered_ = true;
+}
+
 void Greeting::owes(int connection) {
   const std::lock_guard lock(mutex_);
   if (silent_.insert(connection).second) ++owed_;
@@ -109,8 +116,9 @@ extern "C" {
 
 [[gnu::visibility("default")]] int connect(int connection, const sockaddr* address, socklen_t size) {
   const auto result = static_cast<int>(::syscall(SYS_connect, connection, address, size));
-  const bool begun = result == 0 || errno == EINPROGRESS;
   const int why = errno;
+  const bool begun = result == 0 || why == EINPROGRESS;
+  if (!begun && netcheck::fabric::is_inet(address)) Greeting::of_process().could_not_connect(why);
   if (begun && Greeting::of_process().wanted() && netcheck::fabric::is_inet(address))
     Greeting::of_process().owes(connection);
   errno = why;

@@ -34,14 +34,19 @@ class Greeting {
   /// connection once something was said on it (TCP_DEFER_ACCEPT).
   [[nodiscard]] Heard hear(int connection);
 
+  /// A connection could not be made for want of something on this node: a free port, memory, a descriptor.
+  /// Other users can take those; then missing bytes say nothing about the network.
+  [[nodiscard]] bool hindered() const { return hindered_; }
+
   // For connect() and send() alone:
+  void could_not_connect(int error);
   void owes(int connection);
   /// False: it cannot be said now, with errno as send() has it.
   [[nodiscard]] bool say(int connection);
 
  private:
   std::mutex mutex_;
-  std::atomic<bool> wanted_ = false;
+  std::atomic<bool> wanted_ = false, hindered_ = false;
   std::atomic<std::size_t> owed_ = 0;
   Key own_{};
   std::set<Key> admitted_;

@@ -152,10 +152,12 @@ class Host {
     answer(Failed{id, judge::Trouble::refused, std::move(why), {}});
   }
 
-  /// Who has turned somebody away, or whose kernel has, cannot say that nobody sent: without samples of what
-  /// did not end, missing bytes are no evidence.
+  /// Who has turned somebody away, or whose kernel has, cannot say that nobody sent, and who could not
+  /// connect for want of a port not that nobody took: without samples of what did not end, missing bytes are
+  /// no evidence.
   [[nodiscard]] bool may_testify() const {
-    return !Door::of_process().has_turned_away() && !backlog_.overflowed();
+    return !Door::of_process().has_turned_away() && !Greeting::of_process().hindered() &&
+           !backlog_.overflowed();
   }
 
   void answer(Event event) {

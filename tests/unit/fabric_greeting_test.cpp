@@ -193,6 +193,47 @@ TEST(Greeting, IsOwedByAConnectionAndNotByItsNumber) {
   });
 }
 
+// Two sockets with one port of their own cannot both go to the same place: as where another user has all
+// others.
+TEST(Greeting, KnowsThatAPortWasWanting) {
+  in_a_child([] {
+    const Listener listener;
+    std::array<int, 2> callers{};
+    std::array<int, 2> results{};
+    sockaddr_in own{};
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int& caller : callers) {
+      caller = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      const int on = 1;
+      ::setsockopt(caller, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+      ASSERT_EQ(::bind(caller, reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
+      socklen_t size = sizeof own;
+      ASSERT_EQ(::getsockname(caller, reinterpret_cast<sockaddr*>(&own), &size), 0);
+    }
+    for (std::size_t i = 0; i < callers.size(); ++i) {
+      EXPECT_FALSE(Greeting::of_process().hindered());
+      results.at(i) = ::connect(callers.at(i), listener.get(), sizeof(sockaddr_in));
+    }
+    EXPECT_EQ(errno, EADDRNOTAVAIL);
+    EXPECT_EQ(results, (std::array{0, -1}));
+    EXPECT_TRUE(Greeting::of_process().hindered());
+  });
+}
+
+TEST(Greeting, ARefusalIsNoWantOfThisNode) {
+  in_a_child([] {
+    sockaddr_in nobody{};
+    nobody.sin_family = AF_INET;
+    nobody.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    nobody.sin_port = htons(1);
+    const int caller = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(::connect(caller, reinterpret_cast<const sockaddr*>(&nobody), sizeof nobody), -1);
+    EXPECT_EQ(errno, ECONNREFUSED);
+    EXPECT_FALSE(Greeting::of_process().hindered());
+  });
+}
+
 TEST(Greeting, IsNobodysConcernUntilThereIsAKey) {
   in_a_child([] {
     const Listener listener;
