@@ -270,9 +270,10 @@ def test_an_array_task_is_annotated_alone(cluster):
 
 
 def test_both_components_of_a_heterogeneous_job_get_a_line(cluster):
+    """The script waits for the prologs of its own component alone, and with it the others end: it has to last."""
     done = cluster.exec(
         "ctl", "sbatch", "--parsable", "--netcheck", "-N2", "--exclusive", ":", "-N2", "--exclusive",
         user="alice", input="#!/bin/sh\nsleep 4\n", cwd=cluster.home,
-    )  # fmt: skip; the script waits for its own component's prologs alone, and ends the others' with it
+    )  # fmt: skip
     rows = until(lambda: rows_of(Job(cluster, done.stdout.strip()), 2), "both components to end", cluster, timeout=90)
     assert all(comment.startswith("netcheck=") for _, _, comment in rows), rows
