@@ -1,6 +1,7 @@
 // What a decision is made from, as the tests change it: a job, its finding, and what Slurm says.
 #pragma once
 
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -53,6 +54,14 @@ struct Situation {
     finding.slow_ways = std::move(slow);
   }
   [[nodiscard]] ActionPlan decide() const { return decide_action(policy, finding, job, cluster, own, kNow); }
+};
+
+/// What is changed, and what the line's end comes to.
+struct Row {
+  const char* name;
+  std::function<void(Situation&)> change;
+  Action action;
+  const char* tail;
 };
 
 }  // namespace netcheck::prolog

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include "decide_situation.h"
 
 namespace netcheck::prolog {
@@ -14,13 +12,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-struct Row {
-  const char* name;
-  std::function<void(Situation&)> change;
-  Action action;
-  const char* tail;
-};
 
 class Decide : public testing::TestWithParam<Row> {};
 

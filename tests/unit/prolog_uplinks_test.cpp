@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include "decide_situation.h"
 
 namespace netcheck::prolog {
@@ -12,13 +10,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-struct Row {
-  const char* name;
-  std::function<void(Situation&)> change;
-  Action action;
-  const char* tail;
-};
 
 class Uplinks : public testing::TestWithParam<Row> {};
 
