@@ -19,6 +19,7 @@
 #include "picture/picture.h"
 #include "policy/policy.h"
 #include "prolog/folder.h"
+#include "prolog/premises.h"
 #include "topology/machine.h"
 
 namespace netcheck {
@@ -60,6 +61,8 @@ Result<SitesWord> word_of_site(const TopoQuestion& question, const Machine& mach
   word.expected = {policy->gpus, policy->ports};
   word.nccl = policy->nccl_topology;
   word.nvml = policy->nccl_watcher;
+  // It is loaded as whoever runs this, who may be root.
+  if (auto trusted = prolog::check_library(word.nvml); !trusted) return tl::unexpected(trusted.error());
   return word;
 }
 

@@ -51,19 +51,19 @@ std::string module_directory_of(const Policy& policy, const std::vector<std::str
   return found != places.end() ? *found : places.empty() ? "" : places.back();
 }
 
-Result<void> check_modules(const Policy& policy) {
-  const std::string module = module_of(policy.module_directory, policy);
+Result<void> check_library(const std::string& library) {
   std::error_code error;
-  if (std::filesystem::exists(module, error)) {
-    if (auto folder = check_trusted(policy.module_directory); !folder) return folder;
-    if (auto trusted = check_trusted(module); !trusted) return trusted;
-  }
-  if (policy.fabric != "nccl") return {};
-  for (const std::string& library : {policy.nccl_library, policy.nccl_driver, policy.nccl_watcher}) {
-    if (library.empty() || !std::filesystem::exists(library, error)) continue;
-    if (auto folder = check_trusted(std::filesystem::path(library).parent_path()); !folder) return folder;
-    if (auto trusted = check_trusted(library); !trusted) return trusted;
-  }
+  if (library.empty() || !std::filesystem::exists(library, error)) return {};
+  if (auto folder = check_trusted(std::filesystem::path(library).parent_path()); !folder) return folder;
+  return check_trusted(library);
+}
+
+Result<void> check_modules(const Policy& policy) {
+  // The look at the hardware asks the watcher whatever the fabric is.
+  std::vector<std::string> libraries{module_of(policy.module_directory, policy), policy.nccl_watcher};
+  if (policy.fabric == "nccl") libraries.insert(libraries.end(), {policy.nccl_library, policy.nccl_driver});
+  for (const std::string& library : libraries)
+    if (auto trusted = check_library(library); !trusted) return trusted;
   return {};
 }
 

@@ -28,8 +28,10 @@ inline constexpr Ns kAccountPatience = std::chrono::seconds(2);
 /// The site's directory, or the first of `places` that has the fabric's module; without any the last, for the
 /// fabric to name.
 [[nodiscard]] std::string module_directory_of(const Policy& policy, const std::vector<std::string>& places);
-/// That nobody but root can change the module, nor, for NCCL, the libraries that the site names; a missing
-/// one is for the fabric to report, with its name.
+/// That nobody but root can change it, nor its folder. One that is not there, or "", is nobody's.
+[[nodiscard]] Result<void> check_library(const std::string& library);
+/// The same of the module, of NVML, and, for NCCL, of the other libraries that the site names; a missing one
+/// is for the fabric to report, with its name.
 [[nodiscard]] Result<void> check_modules(const Policy& policy);
 
 /// The node for one check: its lock, and nothing left of an earlier one.

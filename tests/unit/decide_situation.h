@@ -1,6 +1,8 @@
 // What a decision is made from, as the tests change it: a job, its finding, and what Slurm says.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -63,5 +65,13 @@ struct Row {
   Action action;
   const char* tail;
 };
+
+inline void expect_outcome(const Row& row) {
+  Situation situation;
+  row.change(situation);
+  const ActionPlan plan = situation.decide();
+  EXPECT_EQ(name(plan.action), name(row.action));
+  EXPECT_EQ(plan.tail, row.tail);
+}
 
 }  // namespace netcheck::prolog

@@ -73,11 +73,17 @@ TEST(Topo, TakesTheSitesGlobs) {
                                  "site: mlx5_0 and mlx5_1\n"));
 }
 
+/// One that only we can change.
+std::string own_folder() {
+  std::string folder = testing::TempDir() + "netcheck-topo-XXXXXX";
+  EXPECT_NE(::mkdtemp(folder.data()), nullptr);
+  return folder;
+}
+
 TEST(Topo, TakesTheSitesFile) {
   TopoQuestion question;
   question.xml = fixture_file("hgx.json");
-  std::string folder = testing::TempDir() + "netcheck-topo-XXXXXX";  // one that only we can change
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string folder = own_folder();
   question.config = folder + "/netcheck.toml";
   std::ofstream(question.config) << "[fabric]\ndevices = [\"mlx5_[01]\"]\nexclude = [\"mlx5_1\"]\n";
   EXPECT_THAT(run(question).out, HasSubstr("8 rails"));  // another site's machine, maybe
@@ -97,8 +103,7 @@ TEST(Topo, TakesTheSitesFile) {
 TEST(Topo, MissesWhatTheSiteSaysIsThere) {
   TopoQuestion question;
   question.xml = fixture_file("pcie-server.json");
-  std::string folder = testing::TempDir() + "netcheck-topo-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string folder = own_folder();
   question.config = folder + "/netcheck.toml";
   question.must_exist = true;
   std::ofstream(question.config) << "[[rule]]\nhardware = 'PCIe*'\ngpus = 8\nports = 3\n";
@@ -113,8 +118,7 @@ TEST(Topo, MissesWhatTheSiteSaysIsThere) {
 TEST(Topo, TakesTheSitesDescriptionOfItsMachines) {
   TopoQuestion question;
   question.xml = fixture_file("pcie-server.json");
-  std::string folder = testing::TempDir() + "netcheck-topo-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string folder = own_folder();
   const std::string file = folder + "/cloud.xml";
   std::filesystem::copy_file(fixture_file("cloud.nccl.xml"), file);
   question.config = folder + "/netcheck.toml";
@@ -128,6 +132,22 @@ TEST(Topo, TakesTheSitesDescriptionOfItsMachines) {
   const Ran ran = run(question);  // anybody could have put another there
   EXPECT_EQ(ran.code, 2);
   EXPECT_THAT(ran.err, HasSubstr("it can be changed by others than root"));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Topo, LoadsNoLibraryThatOthersCanChange) {
+  TopoQuestion question;
+  const std::string folder = own_folder(), library = folder + "/libnvidia-ml.so.1";
+  std::ofstream(library) << "anybody's";
+  std::filesystem::permissions(library, std::filesystem::perms(0666));
+  question.config = folder + "/netcheck.toml";
+  question.must_exist = true;
+  std::ofstream(question.config) << "[nccl]\nwatcher = '" << library << "'\n";
+  const Ran ran = run(question);
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, HasSubstr(library + ": it can be changed by others than root"));
+  std::filesystem::permissions(library, std::filesystem::perms(0644));
+  EXPECT_EQ(run(question).code, 0);  // whatever comes of loading it
   std::filesystem::remove_all(folder);
 }
 

@@ -16,11 +16,7 @@ using testing::Not;
 class Decide : public testing::TestWithParam<Row> {};
 
 TEST_P(Decide, ComesTo) {
-  Situation situation;
-  GetParam().change(situation);
-  const ActionPlan plan = situation.decide();
-  EXPECT_EQ(name(plan.action), name(GetParam().action));
-  EXPECT_EQ(plan.tail, GetParam().tail);
+  expect_outcome(GetParam());
 }
 
 const std::vector<Row> kRows = {

@@ -14,11 +14,7 @@ using testing::IsEmpty;
 class Uplinks : public testing::TestWithParam<Row> {};
 
 TEST_P(Uplinks, ComesTo) {
-  Situation situation;
-  GetParam().change(situation);
-  const ActionPlan plan = situation.decide();
-  EXPECT_EQ(name(plan.action), name(GetParam().action));
-  EXPECT_EQ(plan.tail, GetParam().tail);
+  expect_outcome(GetParam());
 }
 
 const std::vector<Row> kRows = {
