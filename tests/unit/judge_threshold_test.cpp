@@ -111,6 +111,16 @@ TEST(SlowWays, AreThoseOfTheSlowNodeAlone) {
     EXPECT_EQ(way.from, 3U);
 }
 
+// 300 Mb/s is above what the site asks of a node, and far below what the others carry.
+TEST(SlowWays, AreThoseBehindTheOthersToo) {
+  Plan plan = plan_for(4);
+  plan.thresholds.min = Rate{0.9e9};
+  plan.thresholds.site_floor = Rate{0.2e9};
+  Network network;
+  network.transmit[{3, 0}] = 0.3;
+  EXPECT_GE(slow_ways_in(plan, network).size(), 2U);
+}
+
 TEST(SlowWays, AreThoseUnderWhatIsAskedOfPairs) {
   EXPECT_THAT(slow_ways_in(six(Rate{0.8e9}), slow_way()), testing::ElementsAre(Pair{0, 3}));
 }
