@@ -1,4 +1,5 @@
-// Holds what a room declares of a library's binary interface to the library's own header. It is the compiler that tests.
+// Holds what a room declares of a library's binary interface to the library's own header. It is the compiler
+// that tests.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// What topology declares of NVML, held to NVML's own header, where that was found. It is the compiler that tests.
+// What topology declares of NVML, held to NVML's own header, where that was found. It is the compiler that
+// tests.
 #include <gtest/gtest.h>
 
 #ifdef NETCHECK_TEST_NVML_HEADER
