@@ -128,6 +128,13 @@ struct DriverVersion {
   friend bool operator==(const DriverVersion&, const DriverVersion&) = default;
 };
 
+/// Of a library that carries a job's data.
+struct LibraryVersion {
+  std::string library;  ///< "NCCL", "UCX"
+  std::string version;
+  friend bool operator==(const LibraryVersion&, const LibraryVersion&) = default;
+};
+
 inline constexpr std::uint64_t kUnlimitedMemory = UINT64_MAX;
 
 struct Machine {
@@ -136,6 +143,7 @@ struct Machine {
   std::string source;                  ///< "this machine", "hwloc XML n3.xml"
   std::string kernel;                  ///< its release; empty: unknown
   std::vector<DriverVersion> drivers;  ///< of GPUs and NICs
+  std::vector<LibraryVersion> libraries;
   std::vector<NumaNode> numa;
   std::vector<PciDevice> pci;  ///< a tree, each after its parent; empty: no PCI (containers, some VMs)
   std::vector<Gpu> gpus;       ///< in the order of their indices

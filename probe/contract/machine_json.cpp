@@ -11,7 +11,8 @@ constexpr std::uint32_t kMachineFormat = 1;
 // A server of today has 16 GPUs, 20 ports and 300 PCI functions on the way to them; every SR-IOV function
 // visible makes that 2,000.
 constexpr std::size_t kMaxPci = 8'192, kMaxGpus = 256, kMaxPorts = 4'096, kMaxNvLinks = 65'536;
-constexpr std::size_t kMaxNuma = 1'024, kMaxNotes = 64, kMaxMembers = 64, kMaxDrivers = 64;
+constexpr std::size_t kMaxNuma = 1'024, kMaxNotes = 64, kMaxMembers = 64, kMaxDrivers = 64,
+                      kMaxLibraries = 16;
 constexpr std::size_t kMaxWordBytes = 255, kMaxNoteBytes = 1'024;
 constexpr std::uint32_t kMaxLanes = 1'024, kMaxCores = 65'536, kMaxPortMtu = 1'048'576;
 constexpr std::uint32_t kMaxNumaIndex = 1'048'576;
@@ -251,6 +252,10 @@ Json to_json(const DriverVersion& driver) {
   return {{"driver", driver.driver}, {"version", driver.version}};
 }
 
+Json to_json(const LibraryVersion& library) {
+  return {{"library", library.library}, {"version", library.version}};
+}
+
 Json to_json(const NumaNode& node) {
   Json json{{"index", node.index}, {"cores", node.cores}, {"memory_bytes", node.memory_bytes}};
   put(json, "socket", node.socket);
@@ -284,6 +289,7 @@ Json to_json(const Machine& machine) {
   put(json, "source", machine.source);
   put(json, "kernel", machine.kernel);
   if (!machine.drivers.empty()) json["drivers"] = list(machine.drivers);
+  if (!machine.libraries.empty()) json["libraries"] = list(machine.libraries);
   if (machine.nvlinks_known) json["nvlinks_known"] = true;
   put(json, "memlock_bytes", machine.memlock_bytes);
   if (!machine.notes.empty()) json["notes"] = machine.notes;
@@ -305,6 +311,12 @@ Machine machine_from_json(const Json& value) {
       const Fields driver(one, "driver");
       machine.drivers.push_back(
           {driver.text("driver", kMaxWordBytes), driver.text("version", kMaxWordBytes)});
+    }
+  if (fields.has("libraries"))
+    for (const Json& one : fields.array("libraries", kMaxLibraries)) {
+      const Fields library(one, "library");
+      machine.libraries.push_back(
+          {library.text("library", kMaxWordBytes), library.text("version", kMaxWordBytes)});
     }
   for (const Json& node : fields.array("numa", kMaxNuma))
     machine.numa.push_back(numa_from_json(node));

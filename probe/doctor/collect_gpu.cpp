@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "contract/nccl_version.h"
 #include "contract/wire.h"
 #include "doctor/collect.h"
 #include "doctor/gpu.h"
@@ -27,7 +28,7 @@ const char* first_call(Library library) {
   return library == Library::nccl ? "ncclGetVersion" : library == Library::driver ? "cuInit" : "nvmlInit_v2";
 }
 
-/// The libraries' own codes: NCCL's X·10000 + Y·100 + Z (X·1000 + … before 2.9), CUDA's X·1000 + Y·10.
+/// The libraries' own codes; CUDA's is X·1000 + Y·10.
 std::string version_of(Library library, void* opened) {
   if (library == Library::watcher) return {};
   const char* call = library == Library::nccl ? "ncclGetVersion" : "cuDriverGetVersion";
@@ -35,9 +36,7 @@ std::string version_of(Library library, void* opened) {
   int code = 0;
   if (ask == nullptr || ask(&code) != 0) return {};
   if (library == Library::driver) return fmt::format("{}.{}", code / 1'000, code % 1'000 / 10);
-  constexpr int kFirstLong = 20'900;
-  if (code < kFirstLong) return fmt::format("{}.{}.{}", code / 1'000, code / 100 % 10, code % 100);
-  return fmt::format("{}.{}.{}", code / 10'000, code / 100 % 100, code % 100);
+  return nccl_version(code);
 }
 
 std::string path_of(void* opened, const std::string& name) {

@@ -206,6 +206,8 @@ std::vector<std::pair<std::string, std::string>> details(const Machine& machine)
   const Limits limits = limits_of(machine);
   for (const Trait& trait : traits_of(machine, limits).traits)
     list.emplace_back(trait.key, trait.value);
+  for (const LibraryVersion& library : machine.libraries)
+    list.emplace_back(library.library + ": version", library.version);
   if (limits.nominal) list.emplace_back("limit", in_words(*limits.nominal));
   for (std::size_t i = 0; i < machine.gpus.size(); ++i) {
     const std::string name = fmt::format("GPU {}", i);

@@ -35,7 +35,7 @@ constexpr Ns kDriverPatience = std::chrono::seconds(10);
 struct SitesWord {
   topology::PortGlobs globs;
   judge::Expected expected;
-  std::string nccl, nvml;
+  std::string nccl, nvml, nccl_library;
 };
 
 /// The site's; but the command line's globs and file where it has some. Of a recording of some other machine
@@ -43,7 +43,7 @@ struct SitesWord {
 Result<SitesWord> word_of_site(const TopoQuestion& question, const Machine& machine) {
   const bool recorded = !question.xml.empty() || !question.fsroot.empty() || !question.compare.empty();
   const bool told = !question.include.empty() || !question.exclude.empty();
-  SitesWord word{{question.include, question.exclude}, {}, "", ""};
+  SitesWord word{{question.include, question.exclude}, {}, "", "", ""};
   if (question.config.empty() || (recorded && !question.must_exist)) return word;
   std::error_code error;
   if (question.must_exist && !std::filesystem::exists(question.config, error) && !error)
@@ -61,8 +61,10 @@ Result<SitesWord> word_of_site(const TopoQuestion& question, const Machine& mach
   word.expected = {policy->gpus, policy->ports};
   word.nccl = policy->nccl_topology;
   word.nvml = policy->nccl_watcher;
-  // It is loaded as whoever runs this, who may be root.
-  if (auto trusted = prolog::check_library(word.nvml); !trusted) return tl::unexpected(trusted.error());
+  word.nccl_library = policy->nccl_library;
+  // They are loaded as whoever runs this, who may be root.
+  for (const auto& library : {word.nvml, word.nccl_library})
+    if (auto trusted = prolog::check_library(library); !trusted) return tl::unexpected(trusted.error());
   return word;
 }
 
@@ -79,7 +81,10 @@ Result<Seen> look(const TopoQuestion& question) {
   const auto site = word_of_site(question, *machine);
   if (!site) return tl::unexpected(site.error());
   const bool live = question.xml.empty() && question.fsroot.empty();
-  if (live) topology::ask_driver(*machine, kDriverPatience, site->nvml);
+  if (live) {
+    topology::ask_driver(*machine, kDriverPatience, site->nvml);
+    topology::ask_libraries(*machine, kDriverPatience, site->nccl_library);
+  }
   topology::tell_roles(*machine, site->globs);
   if (question.nccl.empty() && site->nccl.empty()) return Seen{std::move(*machine), site->expected, {}};
   const auto file = question.nccl.empty() ? topology::read_trusted_recording(site->nccl)

@@ -199,6 +199,8 @@ std::string versions(const Machine& machine) {
     if (port.why_not.empty() && !port.firmware.empty()) firmware.insert(port.firmware);
   for (const std::string& version : firmware)
     words.push_back("firmware " + version);
+  for (const LibraryVersion& library : machine.libraries)
+    words.push_back(library.library + " " + library.version);
   return fmt::format("{}", fmt::join(words, ", "));
 }
 

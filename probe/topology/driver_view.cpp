@@ -1,21 +1,10 @@
 // The driver's view of the GPUs: asked for in a process that may hang or crash, and put into the machine.
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <climits>
 #include <filesystem>
 
 #include "contract/wire.h"
 #include "measure/locality.h"
-#include "system/descriptor.h"
-#include "system/loop.h"
+#include "topology/apart.h"
 #include "topology/machine.h"
 #include "topology/nvml.h"
 #include "topology/tree.h"
@@ -23,8 +12,6 @@
 namespace netcheck::topology {
 namespace {
 
-constexpr std::uint16_t kNvidiaCards = 0x10de;
-constexpr std::size_t kMostViewBytes = 1U << 20;  // of 16 GPUs 6 KiB
 constexpr std::size_t kMostGpusTold = 256, kMostEnds = 64, kMostWord = 255;
 
 /// "550.54.15" is of the driver that /sys may not tell the version of.
@@ -81,63 +68,6 @@ void take_links(Machine& machine, const DriverView& view) {
   }
 }
 
-/// To the end of what the process says; nothing where that does not come in time.
-Bytes read_until(int pipe, Time deadline) {
-  Bytes text;
-  std::array<std::byte, 16384> part;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled by read
-  while (text.size() <= kMostViewBytes) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - system::now());
-    if (left.count() <= 0) return {};
-    pollfd ready{pipe, POLLIN, 0};
-    const int events = ::poll(&ready, 1, static_cast<int>(left.count()));
-    if (events < 0 && errno == EINTR) continue;
-    if (events <= 0) return {};
-    const ssize_t got = ::read(pipe, part.data(), part.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return {};
-    if (got == 0) return text;
-    text.insert(text.end(), part.begin(), part.begin() + got);
-  }
-  return {};
-}
-
-/// Nothing but the pipe, as descriptor 3: whoever waits for the end of another must not wait for this
-/// process.
-int keep_alone(int pipe) {
-  constexpr int kFirst = 3;
-  if (pipe != kFirst) ::dup2(pipe, kFirst);
-  ::close_range(kFirst + 1, UINT_MAX, 0);
-  const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-  ::dup2(nowhere, STDERR_FILENO);  // what a library has to say is nobody's
-  ::dup2(nowhere, STDOUT_FILENO);
-  return kFirst;
-}
-
-[[noreturn]] void answer(int pipe, const std::string& library, const std::vector<std::string>& addresses) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  pipe = keep_alone(pipe);
-  const auto view = look_through_nvml(library.empty() ? "libnvidia-ml.so.1" : library, addresses);
-  if (!view) ::_exit(1);
-  const Bytes frame = to_cbor(to_json(*view));
-  std::size_t at = 0;
-  while (at < frame.size()) {
-    const ssize_t wrote = ::write(pipe, frame.data() + at, frame.size() - at);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) break;
-    at += static_cast<std::size_t>(wrote);
-  }
-  ::_exit(0);  // no destructors of libraries
-}
-
-/// Killed, and waited for a little: what hangs in the kernel cannot be reaped, and must not be waited for.
-void end_process(pid_t process) {
-  ::kill(process, SIGKILL);
-  for (int tries = 0; tries < 50; ++tries) {
-    if (::waitpid(process, nullptr, WNOHANG) != 0) return;
-    ::usleep(1'000);
-  }
-}
-
 }  // namespace
 
 void add_driver_view(Machine& machine, const DriverView& view) {
@@ -151,26 +81,17 @@ void add_driver_view(Machine& machine, const DriverView& view) {
 void ask_driver(Machine& machine, Ns patience, const std::string& library) {
   std::vector<std::string> addresses;
   for (const Gpu& gpu : machine.gpus)
-    if (machine.pci[gpu.pci].vendor == kNvidiaCards) addresses.push_back(machine.pci[gpu.pci].address);
+    if (machine.pci[gpu.pci].vendor == kNvidia) addresses.push_back(machine.pci[gpu.pci].address);
   std::error_code error;
   if (addresses.empty() && !std::filesystem::exists("/proc/driver/nvidia/version", error)) return;
-  const Time deadline = system::now() + patience;
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
-  const system::Descriptor read_end(ends[0]);
-  system::Descriptor write_end(ends[1]);
-  const pid_t process = ::fork();
-  if (process == 0) answer(write_end.get(), library, addresses);
-  write_end.reset();
-  if (process < 0) return;
-  const Bytes text = read_until(read_end.get(), deadline);
-  end_process(process);
-  if (text.empty()) {
-    if (system::now() >= deadline)
-      machine.notes.emplace_back("the GPUs' driver did not answer in time: what it alone knows is not known");
-    return;
-  }
-  if (const auto view = read_frame(text, "what the GPUs' driver says", driver_view_from_json))
+  const Apart said = ask_apart(patience, [&]() -> std::optional<Json> {
+    const auto view = look_through_nvml(library.empty() ? "libnvidia-ml.so.1" : library, addresses);
+    return view ? std::optional(to_json(*view)) : std::nullopt;
+  });
+  if (said.late)
+    machine.notes.emplace_back("the GPUs' driver did not answer in time: what it alone knows is not known");
+  if (said.frame.empty()) return;
+  if (const auto view = read_frame(said.frame, "what the GPUs' driver says", driver_view_from_json))
     add_driver_view(machine, *view);
 }
 

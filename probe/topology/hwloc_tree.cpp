@@ -28,7 +28,6 @@ struct DestroyTree {
 };
 using Tree = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, DestroyTree>;
 
-constexpr std::uint16_t kNvidia = 0x10de;
 constexpr std::uint16_t kClassBridgeOther = 0x0680;  // NVSwitch
 
 PciKind kind_of(const hwloc_obj_attr_u::hwloc_pcidev_attr_s& pci) {

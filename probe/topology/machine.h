@@ -23,6 +23,10 @@ namespace netcheck::topology {
 /// Nothing is asked, nor loaded, where there is no GPU of NVIDIA's. `library`: empty: as the loader finds it.
 void ask_driver(Machine& machine, Ns patience, const std::string& library);
 
+/// Adds the versions of UCX and, where there are GPUs of NVIDIA's, of NCCL: each loaded in a process that is
+/// no other's. `nccl`: empty: as the loader finds it. What is not installed is left out.
+void ask_libraries(Machine& machine, Ns patience, const std::string& nccl);
+
 /// A file: hwloc's XML (lstopo --of xml), NCCL's (NCCL_TOPO_DUMP_FILE), or what `netcheck topo --save` wrote;
 /// its content says which.
 [[nodiscard]] Result<Machine> read_recording(const std::string& path);

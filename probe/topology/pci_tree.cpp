@@ -35,8 +35,8 @@ bool has_several_slots(const Machine& machine, std::uint32_t port) {
 }  // namespace
 
 bool is_gpu(std::uint16_t vendor, std::uint16_t pci_class) {
-  constexpr std::uint16_t kNvidiaId = 0x10de, kAmdId = 0x1002, kIntelId = 0x8086;  // pci.ids
-  if (vendor == kNvidiaId) return pci_class == 0x0300 || pci_class == 0x0302;
+  constexpr std::uint16_t kAmdId = 0x1002, kIntelId = 0x8086;  // pci.ids
+  if (vendor == kNvidia) return pci_class == 0x0300 || pci_class == 0x0302;
   if (vendor != kAmdId && vendor != kIntelId) return false;
   return pci_class == 0x0302 || pci_class == 0x0380 || pci_class == 0x1200;
 }

@@ -203,9 +203,8 @@ void add_gpu_names(Machine& machine, const std::string& fsroot) {
   if (unseen > 0)
     machine.notes.push_back(fmt::format("the driver knows {} GPU{} that {} not to be seen on the bus", unseen,
                                         unseen == 1 ? "" : "s", unseen == 1 ? "is" : "are"));
-  constexpr std::uint16_t kNvidiaVendor = 0x10de;
   for (Gpu& gpu : machine.gpus) {
-    if (machine.pci[gpu.pci].vendor != kNvidiaVendor) continue;
+    if (machine.pci[gpu.pci].vendor != kNvidia) continue;
     std::ifstream file(cards + "/" + machine.pci[gpu.pci].address + "/information");
     gpu.known_to_driver = file.good();
     for (std::string line; std::getline(file, line);) {

@@ -1,6 +1,7 @@
 // Inside topology: the sources of a Machine, one function each.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,8 @@ class xml_document;
 }
 
 namespace netcheck::topology {
+
+inline constexpr std::uint16_t kNvidia = 0x10de;  ///< as a PCI vendor (pci.ids)
 
 /// PCI tree, NUMA nodes, GPUs and (from XML) ports as hwloc sees them. `fsroot` empty: this machine.
 [[nodiscard]] Result<Machine> tree_of_system(const std::string& fsroot);

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "contract/nccl_version.h"
 #include "contract/wire.h"
 #include "fabric/nccl/card.h"
 #include "fabric/nccl/gpu_names.h"

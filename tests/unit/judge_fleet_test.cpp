@@ -159,15 +159,18 @@ TEST(OddOnes, IgnoreTheGenerationOfAGpusLink) {
 }
 
 TEST(Differences, GoDownToPortsAndLinks) {
-  const Machine good = fixture::machine("hgx");
+  Machine good = fixture::machine("hgx");
+  good.libraries = {{"NCCL", "2.21.5"}};
   EXPECT_THAT(differences(good, good), IsEmpty());
   Machine bad = good;
   port(bad, "mlx5_2").rate = Rate{200e9};
   fixture::train(bad, "0000:9a:00.0", fixture::kGen5x8);
   fixture::device(bad, "0000:02:00.0").driver.clear();
+  bad.libraries = {{"NCCL", "2.18.3"}};
   EXPECT_THAT(differences(good, bad),
               ElementsAre(Difference{"rails of", "8 × 400 Gb/s", "7 × 400 Gb/s + 1 × 200 Gb/s"},
                           Difference{"PCIe links of", "16 × x16", "15 × x16 + 1 × x8"},
+                          Difference{"NCCL: version", "2.21.5", "2.18.3"},
                           Difference{"mlx5_2: rate", "400 Gb/s", "200 Gb/s"},
                           Difference{"0000:9a:00.0: link", "Gen5 x16", "Gen5 x8"},
                           Difference{"0000:02:00.0: driver", "ixgbe", "-"}));

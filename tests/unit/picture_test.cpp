@@ -15,11 +15,12 @@ using testing::Not;
 
 TEST(Heading, SaysWhatItIsAndWhereThatWasRead) {
   Machine machine = fixture::machine("pcie-server");
+  machine.libraries = {{"UCX", "1.13.1"}, {"NCCL", "2.21.5"}};
   machine.notes = {"a note"};
   EXPECT_EQ(heading(machine),
             "pcie1, PCIe server: 2 sockets, 2 NUMA nodes, 16 cores, 4 GPUs, 2 fabric ports\n"
             "read from tests/fixtures/topology\n"
-            "kernel 6.8.0-45-generic, firmware 28.39.1002\n"
+            "kernel 6.8.0-45-generic, firmware 28.39.1002, UCX 1.13.1, NCCL 2.21.5\n"
             "note: a note\n");
 }
 

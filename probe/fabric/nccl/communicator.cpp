@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "contract/nccl_version.h"
 #include "fabric/nccl/library.h"
 
 namespace netcheck::fabric::nccl {

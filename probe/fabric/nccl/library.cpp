@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "contract/nccl_version.h"
+
 namespace netcheck::fabric::nccl {
 
 namespace {
@@ -10,8 +12,6 @@ namespace {
 /// The first with everything that is used: ncclCommInitRankConfig as it is, and errors of a communicator that
 /// does not block.
 constexpr int kOldest = 21'800;
-constexpr int kFirstLongCode =
-    20'900;  // from 2.9 on a code is X·10000 + Y·100 + Z, before X·1000 + Y·100 + Z
 
 /// A library's functions, one by one; the first that it lacks is the error.
 class Binder {
@@ -121,11 +121,6 @@ Result<NvmlCalls> load_nvml(const std::string& path) {
   binder.bind(calls.remapped_rows, "nvmlDeviceGetRemappedRows");
   if (!binder.missing().empty()) return fail("use", name, "it has no " + binder.missing());
   return calls;
-}
-
-std::string nccl_version(int code) {
-  if (code < kFirstLongCode) return fmt::format("{}.{}.{}", code / 1'000, code / 100 % 10, code % 100);
-  return fmt::format("{}.{}.{}", code / 10'000, code / 100 % 100, code % 100);
 }
 
 Result<void> check_nccl_version(int code) {

@@ -17,8 +17,6 @@ namespace netcheck::fabric::nccl {
 /// `path`: "" for libnvidia-ml.so.1, the driver's. NVML since driver 450 has all that is used.
 [[nodiscard]] Result<NvmlCalls> load_nvml(const std::string& path);
 
-/// "2.18.3" from NCCL's version code.
-[[nodiscard]] std::string nccl_version(int code);
 /// Error: older than what the module uses.
 [[nodiscard]] Result<void> check_nccl_version(int code);
 
