@@ -1,6 +1,9 @@
 // netcheck-fabric-fake.so: a fabric that moves nothing and misbehaves on demand, to prove that its host and
 // the probe survive it. Each "device" it is opened with may order one fault: PHASE=FAULT, where PHASE is
-// open, invite, join or run. Anything else is a lane of that name.
+// open, invite, join or run. Anything else is a lane of that name. "stranger", "portless" and "crowded" are
+// what other users of the node can do to the host's sockets; they need a network namespace of their own.
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -21,6 +24,39 @@ namespace netcheck::fabric {
 namespace {
 
 constexpr int kHostSocket = 3;
+
+/// Sockets on the loopback interface, made with the host's own listen(), connect() and accept().
+class Loopback {
+ public:
+  explicit Loopback(int backlog) : listener_(fresh()) {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address_;
+    if (::bind(listener_.get(), name(), size) != 0 || ::listen(listener_.get(), backlog) != 0 ||
+        ::getsockname(listener_.get(), name(), &size) != 0)
+      throw std::runtime_error("no listener on the loopback interface");
+  }
+  /// Calls from `port`, or any. The caller's side.
+  system::Descriptor call(std::uint16_t port = 0) {
+    system::Descriptor caller = fresh();
+    const int yes = 1;
+    ::setsockopt(caller.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    sockaddr_in own = address_;
+    own.sin_port = htons(port);
+    static_cast<void>(::bind(caller.get(), reinterpret_cast<sockaddr*>(&own), sizeof own));
+    static_cast<void>(::connect(caller.get(), name(), sizeof address_));
+    return caller;
+  }
+  void accept() { ::close(::accept(listener_.get(), nullptr, nullptr)); }
+
+ private:
+  static system::Descriptor fresh() {
+    return system::Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  }
+  sockaddr* name() { return reinterpret_cast<sockaddr*>(&address_); }
+  sockaddr_in address_{};
+  system::Descriptor listener_;
+};
 
 class Fake : public Module {
  public:
@@ -98,6 +134,7 @@ class Fake : public Module {
       ::abort();
     }
     if (fault == "flood") flood();
+    disturb(fault);
     if (fault == "nonsense") {
       const std::string nonsense("\x04\0\0\0junk", 8);
       static_cast<void>(!::send(kHostSocket, nonsense.data(), nonsense.size(), MSG_NOSIGNAL));
@@ -109,6 +146,25 @@ class Fake : public Module {
       ::_exit(0);
     }
     if (fault == "orphan") ::_exit(3);
+  }
+
+  static void disturb(const std::string& fault) {
+    if (fault == "stranger") {
+      Loopback loopback(1);
+      const auto caller = loopback.call();
+      loopback.accept();
+    }
+    if (fault == "portless") {  // two from one port to another: the second finds its address in use
+      constexpr std::uint16_t kPort = 5555;  // free, in a namespace of its own
+      Loopback loopback(2);
+      const auto first = loopback.call(kPort), second = loopback.call(kPort);
+    }
+    if (fault == "crowded") {
+      Loopback loopback(0);
+      std::deque<system::Descriptor> callers;
+      for (int i = 0; i < 8; ++i)
+        callers.push_back(loopback.call());
+    }
   }
 
   /// 64 MiB to stdout and stderr, whoever reads them.
