@@ -111,7 +111,7 @@ void ask_the_site(std::optional<Settings> settings) {
 std::optional<std::string> requested(spank_t spank) {
   char* value = nullptr;
   if (spank_option_getopt(spank, &the_option(), &value) != ESPANK_SUCCESS) return std::nullopt;
-  return value == nullptr ? std::string() : std::string(value);
+  return std::string(given_spec(value == nullptr ? "" : value));
 }
 
 bool typed_on_a_step(const StepCommand& step) {

@@ -23,8 +23,8 @@ void register_option(spank_t spank);
 /// that wants something.
 void ask_the_site(std::optional<Settings> settings);
 
-/// In the job prolog: the value of the job's --netcheck; "" or "(null)" without one; nullopt when the job
-/// does not have the option.
+/// In the job prolog: the value of the job's --netcheck; "" without one; nullopt when the job does not
+/// have the option.
 [[nodiscard]] std::optional<std::string> requested(spank_t spank);
 
 /// What is known of one srun. Inside a job that was submitted with --netcheck, Slurm gives srun the job's

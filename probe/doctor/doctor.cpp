@@ -49,7 +49,6 @@ constexpr const char* kPartitions = "sinfo for partitions";
 constexpr const char* kAccounts = "sacctmgr for accounts";
 constexpr const char* kNames = "for the names in allow_users and allow_groups";
 constexpr const char* kAccount = "the account database";
-constexpr const char* kModule = "the fabric module to load";
 constexpr const char* kCredential = "for a credential";
 constexpr const char* kOwnName = "for the address of this node";
 constexpr const char* kPeerName = "for the address of the peer";
@@ -84,8 +83,12 @@ class Examination {
   [[nodiscard]] std::string module_folder() const {
     return prolog::module_directory_of(policy_, order_.module_directories);
   }
-  /// The module for jobs without GPUs.
-  [[nodiscard]] std::string plain_fabric() const { return fabric_of(policy_, false); }
+  [[nodiscard]] std::vector<std::string> modules() const {
+    return site_ ? plain_modules(*site_) : std::vector{fabric_of(policy_, false)};
+  }
+  static std::string question_of(const std::string& module) {
+    return fmt::format("the fabric module {} to load", printable(module));
+  }
 
   Answers ask_first() {
     const Plugstack plugstack = read_plugstack(plugstack_file({}));
@@ -106,7 +109,8 @@ class Examination {
     const std::string user = policy_.probe_user;
     const std::string folder = module_folder();
     questions.ask(kAccount, kPatience, [=] { return ask_account(user); });
-    questions.ask(kModule, kPatience, [=, this] { return load_module_as(user, plain_fabric(), folder); });
+    for (const std::string& module : modules())
+      questions.ask(question_of(module), kPatience, [=] { return load_module_as(user, module, folder); });
     questions.ask(kCredential, kPatience, [=, this] { return seal_and_open_as(user, policy_); });
     return questions.answers();
   }
@@ -182,7 +186,8 @@ class Examination {
     if (computes()) {
       questions.ask(kOwnName, kPatience, [=] { return look_up(own); });
       questions.ask(kInterfaces, kPatience, [=, this] { return ask_interfaces(policy_, node_, there); });
-      ask_about_gpus(questions, {.policy = policy_,
+      ask_about_gpus(questions, {.site = site_,
+                                 .policy = policy_,
                                  .node = node_,
                                  .module_folder = module_folder(),
                                  .sinfo = find_program("sinfo", slurm_folder_),
@@ -282,10 +287,11 @@ class Examination {
         module.load = loaded.error();
       append(findings_, check_module(module));
     };
-    judge_module(plain_fabric(), answers_.at(kModule));
+    const std::vector<std::string> plain = modules();
+    for (const std::string& module : plain)
+      judge_module(module, answers_.at(question_of(module)));
     if (gives_gpus(network_)) {
-      if (const auto module = fabric_of(policy_, true); module != plain_fabric())
-        judge_module(module, gpu_module(network_));
+      if (std::ranges::find(plain, kNccl) == plain.end()) judge_module(kNccl, gpu_module(network_));
       append(findings_, check_libraries(network_, policy_));
     }
     CredentialFacts credential{.kind = policy_.credential};

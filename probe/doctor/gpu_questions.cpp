@@ -13,7 +13,6 @@ namespace netcheck::doctor {
 
 namespace {
 
-constexpr const char* kNccl = "nccl";
 // By what is asked, as in doctor.cpp.
 constexpr const char* kGres = "sinfo for the node's GPUs";
 constexpr const char* kGpuModule = "the fabric module for GPUs to load";
@@ -34,15 +33,14 @@ std::string wanted_of(Library library, const Policy& policy) {
 }  // namespace
 
 void ask_about_gpus(Questions& questions, const GpuQuestions& about) {
-  const std::string module = fabric_of(about.policy, true);
-  if (module != kNccl) return;
+  if (about.site && !measures_gpus(*about.site)) return;
   if (!about.sinfo.empty())
     questions.ask(kGres, about.patience, [&about] {
       return ask_program(about.sinfo, {"--noheader", "--nodes=" + about.node, "--format=%G"}, about.patience);
     });
   const std::string& user = about.policy.probe_user;
-  questions.ask(kGpuModule, about.patience,
-                [&] { return load_module_as(user, module, about.module_folder); });
+  questions.ask(kGpuModule, about.patience, [&] { return load_module_as(user, kNccl, about.module_folder); });
+  if (!about.site) return;
   for (const Library library : kLibraries)
     questions.ask(question_of(library), about.patience,
                   [&] { return load_library_as(user, library, wanted_of(library, about.policy)); });
@@ -59,6 +57,10 @@ const Result<Json>& gpu_module(const Answers& answers) {
 }
 
 Findings check_libraries(const Answers& answers, const Policy& policy) {
+  if (!answers.contains(question_of(Library::nccl)))
+    return {{Level::unseen, "GPU libraries",
+             "not judged: which ones checks use stands in the configuration, which is not to be had",
+             "see configuration, then call this again"}};
   Findings findings;
   for (const Library library : kLibraries)
     append(findings, check_library(library_facts(library, wanted_of(library, policy),

@@ -93,6 +93,20 @@ Findings check_site(const Site& site, const SiteFacts& facts) {
   return findings;
 }
 
+std::vector<std::string> plain_modules(const Site& site) {
+  std::vector<std::string> modules{fabric_of(site.defaults, false)};
+  for (const Rule& rule : site.rules)
+    if (rule.sets.contains("fabric.fabric") && rule.values.fabric != kNccl)
+      add_names(modules, {fabric_of(rule.values, false)});
+  return modules;
+}
+
+bool measures_gpus(const Site& site) {
+  return fabric_of(site.defaults, true) == kNccl || std::ranges::any_of(site.rules, [](const Rule& rule) {
+           return rule.sets.contains("fabric.fabric") && fabric_of(rule.values, true) == kNccl;
+         });
+}
+
 Findings check_requeue(const SlurmConfig& config, const Site& site) {
   if (value_of(config, "JobRequeue") != "0") return {};
   std::string where = requeues_at(site.defaults);

@@ -1,5 +1,6 @@
 // What in the site's file does nothing because what it names is not there: users, groups, accounts,
-// partitions, a job that Slurm does not requeue. Pure: facts in, findings out.
+// partitions, a job that Slurm does not requeue; and which fabric modules it asks for. Pure: facts in,
+// findings out.
 #pragma once
 
 #include <optional>
@@ -29,6 +30,14 @@ struct SiteFacts {
 [[nodiscard]] std::vector<std::string> lines_of(std::string_view text);
 
 [[nodiscard]] Findings check_site(const Site& site, const SiteFacts& facts);
+
+/// The module that measures over GPUs.
+inline constexpr const char* kNccl = "nccl";
+/// The fabric modules that jobs without GPUs are measured with, the sections' first, each once. A rule that
+/// says "nccl" is for nodes with GPUs.
+[[nodiscard]] std::vector<std::string> plain_modules(const Site& site);
+/// Whether the sections or any rule have jobs measured over their GPUs.
+[[nodiscard]] bool measures_gpus(const Site& site);
 
 /// Whether Slurm lets jobs be requeued or held, where the site wants that.
 [[nodiscard]] Findings check_requeue(const SlurmConfig& config, const Site& site);

@@ -155,7 +155,7 @@ void add_policy(CLI::App& app, Arguments& arguments, std::function<int()>& chose
   policy->add_option("--partition", question.partition, "the job's, for the rules");
   policy->add_option("--account", question.account, "the job's");
   policy->add_option("--nodes", question.nodes, "how many it has")->check(CLI::Range(1, 1'000'000));
-  policy->add_option("--gpu", question.gpu, "the model of its first node's GPUs; \"\": none");
+  policy->add_option("--gpu", question.gpu, "the model of its first node's GPUs; \"\" where it has none");
   policy->add_option("--hardware", question.hardware, "its first node's class of hardware");
   policy->add_flag("--json", question.json, "for programs");
   policy->add_flag("--submission", question.submission)->group("");
@@ -299,7 +299,9 @@ int run(int argc, char** argv) {
     fmt::print("{}\n", version.what());
     return 0;
   } catch (const CLI::ParseError& error) {
-    return usage(app, argc, argv, error.what());
+    // CLI11 tells what is missing before what is not known: of `replay --bogus` that a record is.
+    const std::vector<std::string> unknown = app.remaining(true);
+    return usage(app, argc, argv, unknown.empty() ? error.what() : CLI::ExtrasError(unknown).what());
   }
   return chosen();
 }

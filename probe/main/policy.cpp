@@ -72,19 +72,22 @@ std::string rule_words(Match match, const std::string& why) {
 std::string job_words(const PolicyQuestion& question) {
   std::string words;
   const auto add = [&](const char* what, const std::optional<std::string>& value) {
-    if (value) words += fmt::format("{} {}{}", words.empty() ? "" : ",", what, printable(*value, 64));
+    if (!value) return;
+    words += words.empty() ? "" : ", ";
+    words += value->empty() ? fmt::format("no {}", what) : fmt::format("{} {}", what, printable(*value, 64));
   };
-  add("partition ", question.partition);
-  add("account ", question.account);
-  if (question.nodes) add("nodes ", std::to_string(*question.nodes));
-  add("gpu ", question.gpu);
-  add("hardware ", question.hardware);
-  if (question.spec) add("--netcheck=", question.spec);
-  return words.empty() ? " any job" : words;
+  add("partition", question.partition);
+  add("account", question.account);
+  if (question.nodes) add("nodes", std::to_string(*question.nodes));
+  add("GPU", question.gpu);
+  add("class of hardware", question.hardware);
+  if (question.spec)
+    words += fmt::format("{}--netcheck={}", words.empty() ? "" : ", ", printable(*question.spec, 64));
+  return words.empty() ? "any job" : "a job with " + words;
 }
 
 void print_text(const Answer& answer, const PolicyQuestion& question) {
-  fmt::print("# {}{}, for{}\n", question.config, answer.exists ? "" : " (not there: built-in values)",
+  fmt::print("# {}{}, for {}\n", question.config, answer.exists ? "" : " (not there: built-in values)",
              job_words(question));
   for (const Rule& rule : answer.site.rules) {
     std::string why;

@@ -117,7 +117,8 @@ Result<Judged> judge_again(const std::string& path, const std::optional<std::str
     }
     const judge::Verdict verdict =
         judge::decide(plan, judge::history_from_json(report.object("history"), plan));
-    return Judged{verdict, judge::line(verdict, plan, record.duration("took"))};
+    // What was measured is judged again; how long it took is part of that.
+    return Judged{verdict, judge::line(verdict, plan, record.duration(record.has("time") ? "time" : "took"))};
   } catch (const Malformed& malformed) {
     return fail("replay", path, malformed.reason);
   } catch (const Json::exception& error) {

@@ -159,6 +159,18 @@ void print_text(const Machine& machine, const Limits& limits, const std::vector<
   fmt::print("\nLimits:\n{}\nFindings:\n{}", picture::limits(machine, limits), picture::findings(findings));
 }
 
+/// Of the command line's globs; the site's may be meant for other nodes.
+void note_slips(const TopoQuestion& question, const Machine& machine) {
+  const auto note = [&](const char* option, const std::vector<std::string>& globs) {
+    const std::vector<std::string> slips = topology::without_port(machine, globs);
+    if (!slips.empty())
+      fmt::print(stderr, "netcheck: note: {} {}: no port here is called that\n", option,
+                 printable(fmt::format("{}", fmt::join(slips, " "))));
+  };
+  note("--include", question.include);
+  note("--exclude", question.exclude);
+}
+
 int compare(const TopoQuestion& question) {
   std::vector<Machine> machines;
   for (const std::string& path : question.compare) {
@@ -184,6 +196,7 @@ int show_topology(const TopoQuestion& question) {
   const auto seen = look(question);
   if (!seen) return refuse(seen.error());
   const Machine& machine = seen->machine;
+  note_slips(question, machine);
   Limits limits = limits_of(machine);
   if (const std::string wanted = gpus_wanted(question); !wanted.empty()) {
     const auto gpus = parse_gpus(wanted, machine.gpus.size());

@@ -24,6 +24,15 @@ constexpr std::size_t kMaxConfigBytes = 1 << 20;
 constexpr std::size_t kMaxRules = 256;
 constexpr std::string_view kRule = "rule";
 constexpr std::array<std::string_view, 5> kConditions{"partition", "account", "nodes", "gpu", "hardware"};
+/// What people call a condition for whom its name is not the nearest word.
+struct OtherName {
+  std::string_view word, condition;
+};
+constexpr std::array<OtherName, 5> kOtherNames{{{"model", "gpu"},
+                                                {"gpu_model", "gpu"},
+                                                {"machine", "hardware"},
+                                                {"class", "hardware"},
+                                                {"queue", "partition"}}};
 constexpr const char* kAttempted = "read the configuration";
 
 struct Reading {
@@ -173,6 +182,16 @@ bool is_condition(std::string_view key) {
   return std::find(kConditions.begin(), kConditions.end(), key) != kConditions.end();
 }
 
+/// The condition or key that was meant by `word` in a rule; "" where none comes near.
+std::string_view meant_in_rule(std::string_view word) {
+  for (const OtherName& other : kOtherNames)
+    if (other.word == word) return other.condition;
+  std::vector<std::string_view> known(kConditions.begin(), kConditions.end());
+  for (const Setting& one : all_settings())
+    if (one.scope == Scope::job) known.push_back(one.key);
+  return nearest(word, known);
+}
+
 /// Whether a rule may have this key.
 Result<void> check_rule_key(const Reading& reading, const toml::key& key) {
   if (is_condition(key.str())) return {};
@@ -182,10 +201,7 @@ Result<void> check_rule_key(const Reading& reading, const toml::key& key) {
     return reading.refuse(
         key.source(), fmt::format("a rule cannot set '{}'", key.str()),
         fmt::format("it is the same for every job: it belongs under [{}]", setting->section));
-  std::vector<std::string_view> known(kConditions.begin(), kConditions.end());
-  for (const Setting& one : all_settings())
-    if (one.scope == Scope::job) known.push_back(one.key);
-  std::string remedy = did_you_mean(nearest(key.str(), known));
+  std::string remedy = did_you_mean(meant_in_rule(key.str()));
   if (remedy.empty())
     remedy = fmt::format("a rule has the conditions {}, and keys of the sections, without their names",
                          fmt::join(kConditions, ", "));

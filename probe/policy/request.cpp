@@ -17,6 +17,7 @@ constexpr std::array<std::string_view, 4> kActions{"annotate", "hold", "requeue"
 constexpr std::array<std::string_view, 6> kOperations{"auto",           "all_gather", "all_reduce",
                                                       "reduce_scatter", "alltoall",   "broadcast"};
 
+constexpr std::string_view kNoValue = "(null)";  // as printf writes a null pointer
 constexpr std::string_view kCarriedRefusal = "(refused: ";
 
 /// Why `spec` is not even looked at; "" when it is.
@@ -37,6 +38,13 @@ std::string unknown_word(std::string_view key, std::string_view value, const Wor
   return fmt::format("{} '{}': {}", key, printable(value, 32),
                      meant.empty() ? fmt::format("they are {}", fmt::join(words, ", "))
                                    : fmt::format("did you mean '{}'?", meant));
+}
+
+/// Which of the parts that commas make of `spec` has nothing in it; "": none.
+std::string_view empty_part(std::string_view spec) {
+  if (spec.starts_with(',')) return "before its first comma";
+  if (spec.ends_with(',')) return "after its last comma";
+  return spec.find(",,") == std::string_view::npos ? "" : "between two of its commas";
 }
 
 /// What is wrong with `value`; empty when it was taken.
@@ -81,13 +89,18 @@ std::string all_actions() {
   return fmt::format("{}", fmt::join(kActions, ", "));
 }
 
+std::string_view given_spec(std::string_view argument) {
+  return argument == kNoValue ? std::string_view() : argument;
+}
+
 std::string carry_spec(std::string_view spec) {
   const std::string why = unfit(spec);
-  return why.empty() ? std::string(spec) : fmt::format("{}{})", kCarriedRefusal, why);
+  return why.empty() ? std::string(given_spec(spec)) : fmt::format("{}{})", kCarriedRefusal, why);
 }
 
 Result<Request> parse_request(std::string_view spec) {
-  if (spec.empty() || spec == "(null)") return Request{};
+  spec = given_spec(spec);
+  if (spec.empty()) return Request{};
   if (const std::string why = unfit(spec); !why.empty()) return refuse(spec, why);
   if (spec.starts_with(kCarriedRefusal))
     return refuse("…",
@@ -97,6 +110,8 @@ Result<Request> parse_request(std::string_view spec) {
     if (const std::string wrong = set(request, "min", spec); !wrong.empty()) return refuse(spec, wrong);
     return request;
   }
+  if (const std::string_view where = empty_part(spec); !where.empty())
+    return refuse(spec, fmt::format("nothing stands {}: take that comma out", where));
   std::array<bool, kKeys.size()> seen{};
   for (bool more = true; more;) {
     const std::size_t comma = spec.find(',');

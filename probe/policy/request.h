@@ -45,15 +45,18 @@ inline constexpr Ns kShortestCheck = std::chrono::seconds(2);
 /// True for "auto", "all_gather", "all_reduce", "reduce_scatter", "alltoall", "broadcast".
 [[nodiscard]] bool is_operation(std::string_view name);
 
+/// What was given as a value: `argument`, but "" for "(null)", which Slurm makes of an option without one.
+[[nodiscard]] std::string_view given_spec(std::string_view argument);
+
 /// Longest SPEC that is looked at: every valid one is far shorter.
 inline constexpr std::size_t kMaxSpecBytes = 256;
 
-/// `spec` as it may stand in an argument list: itself, or, where it is too long or has control characters, a
-/// marker that parse_request refuses with that reason. Used by the plugin in the prolog, where the value may
-/// have come past the client's own check.
+/// `spec` as it may stand in an argument list: what was given, or, where it is too long or has control
+/// characters, a marker that parse_request refuses with that reason. Used by the plugin in the prolog, where
+/// the value may have come past the client's own check.
 [[nodiscard]] std::string carry_spec(std::string_view spec);
 
-/// "", "(null)" (Slurm's word for no value), a rate, or key=value pairs. Refuses with what was wrong and a
+/// "" or "(null)" (see given_spec), a rate, or key=value pairs. Refuses with what was wrong and a
 /// right example: unknown or repeated key, bad value, more than kMaxSpecBytes, control characters.
 [[nodiscard]] Result<Request> parse_request(std::string_view spec);
 

@@ -48,12 +48,13 @@ struct Held {
 };
 
 void hold_text(Held& held, const char* what, const std::vector<std::string>& globs,
-               const std::optional<std::string>& fact) {
+               const std::optional<std::string>& fact, const char* without) {
   if (globs.empty()) return;
   if (!fact) return held.add(Match::unknown, fmt::format("{} is not known", what));
   const bool any = std::any_of(globs.begin(), globs.end(),
                                [&](const std::string& glob) { return matches_glob(glob, *fact); });
-  held.add(any ? Match::yes : Match::no, fmt::format("{} is '{}'", what, printable(*fact, 64)));
+  held.add(any ? Match::yes : Match::no,
+           fact->empty() ? without : fmt::format("{} is '{}'", what, printable(*fact, 64)));
 }
 
 void hold_nodes(Held& held, const Rule& rule, const std::optional<std::uint32_t>& nodes) {
@@ -110,11 +111,11 @@ Result<void> check_together(const Policy& policy, std::string_view file) {
 
 Match matches(const Rule& rule, const JobKind& kind, std::string& why) {
   Held held;
-  hold_text(held, "partition", rule.partition, kind.partition);
-  hold_text(held, "account", rule.account, kind.account);
+  hold_text(held, "partition", rule.partition, kind.partition, "the job has no partition");
+  hold_text(held, "account", rule.account, kind.account, "the job has no account");
   hold_nodes(held, rule, kind.nodes);
-  hold_text(held, "gpu", rule.gpu, kind.gpu);
-  hold_text(held, "hardware", rule.hardware, kind.hardware);
+  hold_text(held, "gpu", rule.gpu, kind.gpu, "its first node has no GPU");
+  hold_text(held, "hardware", rule.hardware, kind.hardware, "its first node tells no class of hardware");
   why = std::move(held.why);
   return held.match;
 }

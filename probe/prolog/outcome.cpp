@@ -74,6 +74,7 @@ Outcome leaders(session::Report report, const session::Assignment& assignment, N
   Outcome outcome;
   outcome.verdict = judge::name(verdict);
   outcome.line = judge::line(verdict, report.plan, took);
+  outcome.took = took;
   outcome.judged = std::move(verdict);
   outcome.by_site = by_site(report, assignment);
   outcome.report = std::move(report);
@@ -97,6 +98,7 @@ Outcome followers(session::Report report, const session::Assignment& assignment,
   Outcome outcome;
   outcome.verdict = report.claimed;
   outcome.line = line;
+  outcome.took = took;
   outcome.report = std::move(report);
   return outcome;
 }
@@ -152,6 +154,7 @@ Outcome inconclusive(const session::Assignment& assignment, judge::Phase phase, 
   outcome.judged = std::move(unknown);
   outcome.verdict = judge::name(*outcome.judged);
   outcome.line = judge::line(*outcome.judged, session::plan_of(assignment), took);
+  outcome.took = took;
   return outcome;
 }
 

@@ -16,6 +16,7 @@ namespace netcheck::prolog {
 struct Outcome {
   std::string verdict;                   ///< "pass", "fail", "inconclusive"
   std::string line;                      ///< as in sacct
+  Ns took{};                             ///< until it was known; the time= of a line that is made here
   std::optional<judge::Verdict> judged;  ///< none on a follower that repeats its leader's
   /// The verdict on the site's thresholds alone; none where the user chose another operation, for which the
   /// site's thresholds are not meant.

@@ -72,6 +72,7 @@ Json to_json(const Record& record) {
                 {"remarks", record.remarks},
                 {"action", record.action},
                 {"action_result", record.action_result},
+                {"time", record.time.count()},
                 {"took", record.took.count()},
                 {"phases", nanoseconds(record.phases)}};
   if (record.report) value["report"] = session::to_json(*record.report);

@@ -39,8 +39,9 @@ struct Record {
   std::string line;                       ///< as in sacct
   std::vector<std::string> remarks;       ///< "report rejected: …", "no lock: …", what the probe said
   std::string action = "annotate";
-  std::string action_result;  ///< "done", or why not
-  Ns took{};
+  std::string action_result;         ///< "done", or why not
+  Ns time{};                         ///< until the verdict: what the line says
+  Ns took{};                         ///< until the last word
   std::map<std::string, Ns> phases;  ///< the supervisor's own: start, probe, annotate
   std::int64_t unix_time = 0;        ///< at the check's start
 };

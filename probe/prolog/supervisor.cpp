@@ -50,7 +50,7 @@ class Check {
  public:
   explicit Check(const Invocation& invocation) : invocation_(invocation) {
     record_.unix_time = std::time(nullptr);
-    record_.request = printable(invocation.request.value_or(""));
+    record_.request = printable(given_spec(invocation.request.value_or("")));
     policy().run_directory = invocation.run_directory;
   }
 
@@ -160,6 +160,7 @@ class Check {
     const Outcome none = start_failed("the check has not ended: it is running, or was killed");
     record_.verdict = none.verdict;
     record_.line = none.line;
+    record_.time = none.took;
     record_.judged = none.judged;
     const auto begun = begin_record(record_);
     if (begun && begun->whose == Begun::Whose::this_runs) return false;
@@ -294,6 +295,7 @@ class Check {
       remark("min_interval: " + describe(kept.error()));
     record_.verdict = outcome.verdict;
     record_.line = outcome.line;
+    record_.time = outcome.took;
     record_.judged = outcome.judged;
     record_.report = std::move(outcome.report);
     const bool annotates = leads() && policy().annotate && !quiet;

@@ -44,6 +44,10 @@ struct PortGlobs {
 /// Tells fabric ports from the rest: sets NetworkPort::why_not of each. The rules are in roles.cpp.
 void tell_roles(Machine& machine, const PortGlobs& globs);
 
+/// Those of `globs` that fit no port of the machine: slips, or another node's.
+[[nodiscard]] std::vector<std::string> without_port(const Machine& machine,
+                                                    const std::vector<std::string>& globs);
+
 /// Whether PCI ids mean a compute GPU: 3D controller (0302), other display (0380), accelerator (1200) of
 /// NVIDIA, AMD or Intel. A VGA controller (0300) counts only as NVIDIA's: every server has one for its
 /// console.

@@ -176,4 +176,12 @@ void tell_roles(Machine& machine, const PortGlobs& globs) {
   leave_out_remote(machine);
 }
 
+std::vector<std::string> without_port(const Machine& machine, const std::vector<std::string>& globs) {
+  std::vector<std::string> without;
+  for (const std::string& glob : globs)
+    if (std::ranges::none_of(machine.ports, [&](const NetworkPort& port) { return fits_any(port, {glob}); }))
+      without.push_back(glob);
+  return without;
+}
+
 }  // namespace netcheck::topology

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "doctor/gpu.h"
+#include "doctor/gpu_questions.h"
 
 namespace netcheck::doctor {
 namespace {
@@ -42,6 +43,14 @@ TEST(DoctorGpu, AMissingLibrarySaysWhatHangsOnIt) {
   EXPECT_THAT(check_library(missing)[0].remedy, HasSubstr("with library in [nccl]"));
   missing.library = Library::watcher;
   EXPECT_EQ(check_library(missing)[0].level, Level::warn) << "a check does without";
+}
+
+TEST(DoctorGpu, LibrariesAreNotJudgedWhereNobodyKnowsWhichOnesTheSiteNames) {
+  const Findings findings = check_libraries({}, {});  // nothing was asked: the site's file is broken
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].level, Level::unseen);
+  EXPECT_EQ(findings[0].what, "GPU libraries");
+  EXPECT_THAT(findings[0].why, testing::StartsWith("not judged: "));
 }
 
 TEST(DoctorGpu, ALibraryThatIsSomethingElseIsNone) {

@@ -51,6 +51,23 @@ TEST(DoctorSite, WarnsOfARuleForAPartitionThatIsNotThere) {
   EXPECT_THAT(check_site(site("[[rule]]\nnodes=4\nmin='1Gbps'"), {.partitions = {{"cpu"}}}), IsEmpty());
 }
 
+TEST(DoctorSite, LooksForTheModulesOfRulesToo) {
+  EXPECT_THAT(plain_modules(site("")), ElementsAre("ucx"));
+  EXPECT_TRUE(measures_gpus(site("")));  // "auto": a job with GPUs is measured over them
+  const Site over_nics = site("[fabric]\nfabric='ucx'");
+  EXPECT_THAT(plain_modules(over_nics), ElementsAre("ucx"));
+  EXPECT_FALSE(measures_gpus(over_nics));
+  // A rule for nodes with GPUs: the others need no NCCL.
+  const Site some = site("[fabric]\nfabric='ucx'\n[[rule]]\npartition='dgx'\nfabric='nccl'");
+  EXPECT_THAT(plain_modules(some), ElementsAre("ucx"));
+  EXPECT_TRUE(measures_gpus(some));
+  EXPECT_TRUE(measures_gpus(site("[fabric]\nfabric='ucx'\n[[rule]]\npartition='dgx'\nfabric='auto'")));
+  // One that sets something else says nothing of the module.
+  EXPECT_FALSE(measures_gpus(site("[fabric]\nfabric='ucx'\n[[rule]]\npartition='dgx'\ntime='9s'")));
+  EXPECT_THAT(plain_modules(site("[fabric]\nfabric='nccl'\n[[rule]]\npartition='cpu'\nfabric='ucx'")),
+              ElementsAre("nccl", "ucx"));
+}
+
 TEST(DoctorSite, WarnsWhereSlurmRequeuesNothing) {
   const SlurmConfig never{{"JobRequeue", "0"}}, may{{"JobRequeue", "1"}};
   EXPECT_THAT(check_requeue(never, site("[action]\naction='cancel'")), IsEmpty());

@@ -61,6 +61,19 @@ TEST_F(PrintPolicy, ShowsEachValueWithItsSource) {
   EXPECT_THAT(err_, IsEmpty());
 }
 
+TEST_F(PrintPolicy, SaysForWhichJobAndWhatThatLacks) {
+  config("[[rule]]\ngpu = \"*H100*\"\ntime = \"12s\"\n");
+  EXPECT_EQ(print(), 0);
+  EXPECT_THAT(out_, HasSubstr("netcheck.toml, for any job\n"));
+  EXPECT_THAT(out_, HasSubstr("left out: gpu is not known\n"));
+  question_.partition = "dgx";
+  question_.gpu = "";
+  question_.spec = "400Gbps";
+  EXPECT_EQ(print(), 0);
+  EXPECT_THAT(out_, HasSubstr(", for a job with partition dgx, no GPU, --netcheck=400Gbps\n"));
+  EXPECT_THAT(out_, HasSubstr("does not apply: its first node has no GPU\n"));
+}
+
 TEST_F(PrintPolicy, NotesAnActionThatNoThresholdCanBringAbout) {
   config("[action]\naction = \"hold\"\n");
   EXPECT_EQ(print(), 0);

@@ -73,6 +73,19 @@ TEST(Topo, TakesTheSitesGlobs) {
                                  "site: mlx5_0 and mlx5_1\n"));
 }
 
+TEST(Topo, NotesGlobsThatFitNoPort) {
+  TopoQuestion question;
+  question.xml = fixture_file("hgx.json");
+  question.include = {"mlx5_[0-3]", "mlx6_*", "ib99"};
+  Ran ran = run(question);
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.err, "netcheck: note: --include mlx6_* ib99: no port here is called that\n");
+  question.include = {};
+  question.exclude = {"eth9"};
+  ran = run(question);
+  EXPECT_EQ(ran.err, "netcheck: note: --exclude eth9: no port here is called that\n");
+}
+
 /// One that only we can change.
 std::string own_folder() {
   std::string folder = testing::TempDir() + "netcheck-topo-XXXXXX";

@@ -281,7 +281,7 @@ TEST_F(Spank, PrologPassesTheRequestOn) {
   host_.context = S_CTX_JOB_SCRIPT;
   host_.option = "(null)";
   EXPECT_EQ(call(slurm_spank_job_prolog), 0);
-  EXPECT_EQ(request(), "--request=(null)");
+  EXPECT_EQ(request(), "--request=");
   host_.option = "min=400Gbps";
   EXPECT_EQ(call(slurm_spank_job_prolog), 0);
   EXPECT_EQ(request(), "--request=min=400Gbps");

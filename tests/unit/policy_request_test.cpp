@@ -14,6 +14,13 @@ TEST(Request, WithoutValueAsksForTheSitesCheck) {
   EXPECT_EQ(parse_request("(null)").value(), Request{});  // Slurm's word for no value
 }
 
+TEST(Request, WithoutValueIsAnEmptyOneWhateverSlurmCallsIt) {
+  EXPECT_EQ(given_spec("(null)"), "");
+  EXPECT_EQ(carry_spec("(null)"), "");
+  for (const char* other : {"", "null", "(null", "(null),op=auto", "400Gbps"})
+    EXPECT_EQ(given_spec(other), other);
+}
+
 TEST(Request, IsARateOrKeysAndValues) {
   EXPECT_EQ(parse_request("400Gbps").value(), (Request{Rate{400e9}, {}, {}}));
   EXPECT_EQ(parse_request("50GB/s").value(), (Request{Rate{400e9}, {}, {}}));
@@ -49,9 +56,12 @@ INSTANTIATE_TEST_SUITE_P(
     Specs, RefusedRequest,
     testing::Values(
         Refused{"fast", "does not begin with a number"}, Refused{"400", "no unit"},
-        Refused{"400Gbps,", "write min=400Gbps"}, Refused{"op=auto,50GB/s", "write min=50GB/s"},
-        Refused{"400Gb,op=auto", "'400Gb' is no key=value"}, Refused{"min=400Gbps,", "'' is no key=value"},
-        Refused{",", "'' is no key=value"}, Refused{"=", "unknown key ''"},
+        Refused{"400Gbps,", "nothing stands after its last comma: take that comma out"},
+        Refused{"op=auto,50GB/s", "write min=50GB/s"}, Refused{"400Gb,op=auto", "'400Gb' is no key=value"},
+        Refused{"min=400Gbps,", "--netcheck=min=400Gbps,: nothing stands after its last comma"},
+        Refused{",min=400Gbps", "nothing stands before its first comma"},
+        Refused{"op=auto,,time=5s", "nothing stands between two of its commas"},
+        Refused{",", "nothing stands before its first comma"}, Refused{"=", "unknown key ''"},
         Refused{"=400Gbps", "unknown key ''"}, Refused{"min", "does not begin with a number"},
         Refused{"min=", "it is empty"}, Refused{"mim=400Gbps", "unknown key 'mim', did you mean 'min'?"},
         Refused{"drain=yes", "unknown key 'drain': they are min, op, time, action"},
@@ -76,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Request, UnfitForAnArgumentListIsCarriedAsItsRefusal) {
   EXPECT_EQ(carry_spec("min=400Gbps"), "min=400Gbps");
-  EXPECT_EQ(carry_spec("(null)"), "(null)");
+  EXPECT_EQ(carry_spec(""), "");
   for (const auto& [spec, because] :
        {std::pair<std::string, std::string>{std::string(10'240, 'x'), "longer than 256"},
         {"400Gbps\nPATH=/tmp", "control characters"},

@@ -179,6 +179,13 @@ TEST_F(Supervise, RefusesARequestThatWasSmuggledPastTheClient) {
   }
 }
 
+TEST_F(Supervise, RecordsAnEmptyRequestWhereTheOptionHadNoValue) {
+  for (const char* request : {"", "(null)"}) {
+    run("n2", request);
+    EXPECT_EQ(record().at("request"), "");
+  }
+}
+
 TEST_F(Supervise, TellsTheUserWhatTheSiteDoesNotGrant) {
   config(
       "[threshold]\nmin = \"400Mbps\"\n[check]\ntime = \"3s\"\nmax_time = \"4s\"\nrendezvous = \"500ms\"\n");
@@ -313,6 +320,10 @@ TEST_F(Supervise, LosesOnlyItsDeadlineToASlurmThatDoesNotAnswer) {
   tool("squeue", "sleep 60");
   expect_clean(run("n1"));
   EXPECT_THAT(record().at("action_result").get<std::string>(), HasSubstr("did not end in time"));
+  // The line was made before Slurm was asked, and the record knows when: `netcheck replay` says it again.
+  EXPECT_THAT(line(),
+              HasSubstr(" time=" + format_duration(Ns(record().at("time").get<std::int64_t>())) + " "));
+  EXPECT_GT(record().at("took").get<std::int64_t>(), 1'000'000'000);
 }
 
 TEST_F(Supervise, NotesThatTheJobHasEndedMeanwhileAndCallsItNoError) {

@@ -33,7 +33,8 @@ std::string words(const CuCalls& calls, CuResult result) {
 Result<CuCalls> open_driver(const std::string& path) {
   auto calls = load_cuda(path);
   if (!calls) {
-    calls.error().reason = "a node without GPUs: " + calls.error().reason;
+    // Of a node without GPUs as of one whose driver is not installed.
+    calls.error().reason = fmt::format("no driver for GPUs on this node ({})", calls.error().reason);
     return calls;
   }
   const CuResult result = calls->init(0);

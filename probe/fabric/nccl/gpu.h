@@ -20,7 +20,8 @@
 
 namespace netcheck::fabric::nccl {
 
-/// The driver, initialised. Error: none here, or no GPU: "a node without GPUs".
+/// The driver, initialised. Error: "no driver for GPUs on this node", or no GPU for it: "a node without
+/// GPUs".
 [[nodiscard]] Result<CuCalls> open_driver(const std::string& path);
 /// "out of memory (CUDA_ERROR_OUT_OF_MEMORY)"
 [[nodiscard]] std::string words(const CuCalls& calls, CuResult result);
