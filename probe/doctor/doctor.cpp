@@ -276,6 +276,9 @@ class Examination {
     const auto called = [&](const Json& uid) {
       return uid == account.uid && !account.missing ? account.name : "uid " + uid.dump();
     };
+    const auto by_sections = [&](const std::string& module) {
+      return module == fabric_of(policy_, false) || module == fabric_of(policy_, true);
+    };
     const auto judge_module = [&](const std::string& name, const Result<Json>& loaded) {
       const std::string folder = module_folder();
       ModuleFacts module{.name = name,
@@ -285,14 +288,16 @@ class Examination {
         module.as = called(*loaded);
       else
         module.load = loaded.error();
-      append(findings_, check_module(module));
+      const Findings found = check_module(module);
+      append(findings_, by_sections(name) ? found : for_rules_alone(found));
     };
     const std::vector<std::string> plain = modules();
     for (const std::string& module : plain)
       judge_module(module, answers_.at(question_of(module)));
     if (gives_gpus(network_)) {
       if (std::ranges::find(plain, kNccl) == plain.end()) judge_module(kNccl, gpu_module(network_));
-      append(findings_, check_libraries(network_, policy_));
+      const Findings found = check_libraries(network_, policy_);
+      append(findings_, by_sections(kNccl) ? found : for_rules_alone(found));
     }
     CredentialFacts credential{.kind = policy_.credential};
     if (const auto& sealed = answers_.at(kCredential); sealed) {

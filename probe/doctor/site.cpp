@@ -107,6 +107,15 @@ bool measures_gpus(const Site& site) {
          });
 }
 
+Findings for_rules_alone(Findings findings) {
+  for (Finding& finding : findings) {
+    if (finding.level != Level::fail) continue;
+    finding.level = Level::warn;
+    finding.why += "; only rules of the configuration need it, which may be for other nodes";
+  }
+  return findings;
+}
+
 Findings check_requeue(const SlurmConfig& config, const Site& site) {
   if (value_of(config, "JobRequeue") != "0") return {};
   std::string where = requeues_at(site.defaults);

@@ -38,6 +38,8 @@ inline constexpr const char* kNccl = "nccl";
 [[nodiscard]] std::vector<std::string> plain_modules(const Site& site);
 /// Whether the sections or any rule have jobs measured over their GPUs.
 [[nodiscard]] bool measures_gpus(const Site& site);
+/// Of what rules alone ask for, and they may be for other nodes: a failure is a warning that says so.
+[[nodiscard]] Findings for_rules_alone(Findings findings);
 
 /// Whether Slurm lets jobs be requeued or held, where the site wants that.
 [[nodiscard]] Findings check_requeue(const SlurmConfig& config, const Site& site);

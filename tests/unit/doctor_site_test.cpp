@@ -51,6 +51,17 @@ TEST(DoctorSite, WarnsOfARuleForAPartitionThatIsNotThere) {
   EXPECT_THAT(check_site(site("[[rule]]\nnodes=4\nmin='1Gbps'"), {.partitions = {{"cpu"}}}), IsEmpty());
 }
 
+TEST(DoctorSite, WhatOnlyARuleNeedsFailsNoNode) {
+  const Finding fine{Level::ok, "NCCL", "is here", ""}, odd{Level::unseen, "NCCL", "who knows", ""};
+  const Findings found = for_rules_alone({fine, odd, {Level::fail, "NCCL", "is missing", "install it"}});
+  EXPECT_EQ(found[0], fine);
+  EXPECT_EQ(found[1], odd);
+  EXPECT_EQ(found[2].level, Level::warn);
+  EXPECT_EQ(found[2].why,
+            "is missing; only rules of the configuration need it, which may be for other nodes");
+  EXPECT_EQ(found[2].remedy, "install it");
+}
+
 TEST(DoctorSite, LooksForTheModulesOfRulesToo) {
   EXPECT_THAT(plain_modules(site("")), ElementsAre("ucx"));
   EXPECT_TRUE(measures_gpus(site("")));  // "auto": a job with GPUs is measured over them
