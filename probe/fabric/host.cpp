@@ -16,6 +16,7 @@
 #include "fabric/greeting.h"
 #include "fabric/loading.h"
 #include "fabric/pulse.h"
+#include "fabric/shortage.h"
 #include "system/frames.h"
 #include "system/process.h"
 
@@ -161,10 +162,30 @@ class Host {
   }
 
   void answer(Event event) {
-    if (auto* failed = std::get_if<Failed>(&event); failed != nullptr && !may_testify())
-      failed->partial.clear();
+    shortage_.look();
+    if (auto* joined = std::get_if<Joined>(&event)) over_tcp_ = may_need_tcp(joined->transport);
+    if (auto* measured = std::get_if<Measured>(&event)) note_lack(measured->local);
+    if (auto* failed = std::get_if<Failed>(&event)) {
+      if (!may_testify()) failed->partial.clear();
+      note_lack(failed->partial);
+    }
     if (pending_ > 0) --pending_;
     socket_.send(encode(Reply(std::move(event))));
+  }
+
+  [[nodiscard]] Lack lack() const { return over_tcp_ ? shortage_.seen() : Lack::nothing; }
+  void note_lack(std::vector<Sample>& samples) const {
+    for (Sample& sample : samples)
+      sample.lack = lack();
+  }
+
+  [[nodiscard]] Alive alive() {
+    shortage_.look();
+    Alive alive;
+    if (module_ && may_testify()) alive.partial = module_->partial();
+    for (auto& [batch, sample] : alive.partial)
+      sample.lack = lack();
+    return alive;
   }
 
   /// Signs of life, while anything is pending.
@@ -174,8 +195,7 @@ class Host {
     loop_.at(system::now() + kSignOfLife, [this] {
       sign_due_ = false;
       if (pending_ == 0) return;
-      socket_.send(
-          encode(Reply(Alive{module_ && may_testify() ? module_->partial() : decltype(Alive::partial){}})));
+      socket_.send(encode(Reply(alive())));
       live();
     });
   }
@@ -185,6 +205,8 @@ class Host {
   Sink sink_;
   Pulse pulse_;
   Backlog backlog_;
+  Shortage shortage_;
+  bool over_tcp_ = true;  ///< the last team that was formed, as far as its transport tells
   std::unique_ptr<Module> module_;
   system::FrameSocket socket_;
   std::deque<Request> requests_;

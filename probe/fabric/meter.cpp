@@ -50,7 +50,8 @@ std::uint64_t others(std::uint64_t all, std::uint64_t own, std::uint64_t own_opp
 Meter::Meter(const std::string& device, const std::string& sys) {
   const auto colon = device.find(':');
   if (device.find('/') != std::string::npos) return;
-  if (colon == std::string::npos)
+  of_interfaces_ = colon == std::string::npos;
+  if (of_interfaces_)
     add_interface(sys + "/class/net/", device, 0);
   else
     add(sys + "/class/infiniband/" + device.substr(0, colon) + "/ports/" + device.substr(colon + 1) +

@@ -25,6 +25,9 @@ class Meter {
   explicit Meter(const std::string& device, const std::string& sys = "/sys");
   /// Since the device came up. nullopt: the kernel does not say. Takes some ten microseconds.
   [[nodiscard]] std::optional<Octets> read() const;
+  /// Whether it is read of network interfaces, which may count several packets as one. An RDMA port counts
+  /// what is on the wire.
+  [[nodiscard]] bool of_interfaces() const { return of_interfaces_; }
 
  private:
   struct Counter {
@@ -35,6 +38,7 @@ class Meter {
   void add_interface(const std::string& interfaces, const std::string& name, int depth);
 
   std::vector<Counter> counters_;
+  bool of_interfaces_ = false;
 };
 
 /// A device and this process's own payload on it, at one moment.

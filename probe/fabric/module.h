@@ -40,7 +40,7 @@ struct Hosting {
 };
 
 /// Bumped whenever fabric.h, module.h or batch.h change: a module of another build is refused by name.
-inline constexpr int kModuleAbi = 8;
+inline constexpr int kModuleAbi = 9;
 
 extern "C" {
 /// The one symbol with default visibility. Returns nullptr and fills `why` on failure. Never throws.

@@ -23,9 +23,11 @@ void note_kept(const Reading& reading, const std::vector<Sample>& samples, Figur
   const double part = part_running(samples);
   if (part >= figures.part_running) return;
   figures.part_running = part;
-  const auto worst = std::ranges::max_element(samples, {}, kept_part);
+  auto worst = std::ranges::find_if(samples, [](const Sample& one) { return one.lack != Lack::nothing; });
+  if (worst == samples.end()) worst = std::ranges::max_element(samples, {}, kept_part);
   figures.most_kept = reading.team->ranks[worst->rank].node;
   figures.most_kept_part = kept_part(*worst);
+  figures.most_kept_lack = worst->lack;
 }
 
 /// What others took of the way in or out, at the rank of each lane where it is most.

@@ -28,8 +28,9 @@ struct Figures {
   // as it is known, counted once.
   std::uint32_t most_kept = 0;  ///< its node
   double most_kept_part = 0;
-  std::vector<Rate> room_of_others;  ///< by lane, of the rank where it is most: measure/statistics.h
-  std::uint32_t most_shared = 0;     ///< the node whose device others used most
+  Lack most_kept_lack = Lack::nothing;  ///< of that node: then no part says anything
+  std::vector<Rate> room_of_others;     ///< by lane, of the rank where it is most: measure/statistics.h
+  std::uint32_t most_shared = 0;        ///< the node whose device others used most
   friend bool operator==(const Figures&, const Figures&) = default;
 };
 

@@ -150,6 +150,7 @@ std::optional<Figures> figures_of(const Plan& plan, const History& history) {
     figures.part_running = other.part_running;
     figures.most_kept = other.most_kept;
     figures.most_kept_part = other.most_kept_part;
+    figures.most_kept_lack = other.most_kept_lack;
   }
   const auto most = [](const Figures& one) {
     return one.room_of_others.empty() ? Rate{} : std::ranges::max(one.room_of_others);

@@ -246,6 +246,30 @@ bool passed(const Evidence& evidence) {
   return evidence.gate.state == GateState::ended || enough;
 }
 
+/// "ran short of memory for TCP": what its node lacked, of the first that lacked anything.
+std::string words(Lack lack) {
+  switch (lack) {
+    case Lack::tcp_memory:
+      return "ran out of memory for TCP (net.ipv4.tcp_mem)";
+    case Lack::neighbours:
+      return "ran out of room for neighbours (net.ipv4.neigh.default.gc_thresh3)";
+    case Lack::connections:
+      return "ran out of room for connections (net.netfilter.nf_conntrack_max)";
+    case Lack::nothing:
+      break;
+  }
+  return "lacked nothing";
+}
+
+/// "n3 ran out of …" of a step, or "".
+std::string who_lacked(const Plan& plan, const Done& done) {
+  for (const NodeOutcome& outcome : done.outcomes)
+    for (const Sample& sample : outcome.samples)
+      if (sample.lack != Lack::nothing)
+        return fmt::format("{} {}", node_name(plan, outcome.node), words(sample.lack));
+  return {};
+}
+
 /// First step in which somebody waited in vain, in words; the explanation of the rounds after it.
 Inconclusive stalled_gate(const Evidence& evidence) {
   for (const Done& done : evidence.history.done) {
@@ -254,7 +278,9 @@ Inconclusive stalled_gate(const Evidence& evidence) {
     });
     if (waiting == done.outcomes.end()) continue;
     std::string why = fmt::format("{} did not end", name(evidence.plan.op));
-    if (!evidence.blame.culprits.empty())
+    if (const std::string lacked = who_lacked(evidence.plan, done); !lacked.empty())
+      why += ", but " + lacked;
+    else if (!evidence.blame.culprits.empty())
       why += ": " + describe(evidence.blame.culprits.front(), evidence.plan);
     else if (!evidence.blame.explanation.empty())
       why += ": " + evidence.blame.explanation;
@@ -283,6 +309,11 @@ Inconclusive hindered(const Evidence& evidence) {
     shared += room.bits_per_second;
   if (figures.part_running > 0 && shared > rate / figures.part_running - rate)
     return shared_with_others(evidence);
+  if (figures.most_kept_lack != Lack::nothing)
+    return inconclusive(
+        evidence, Phase::gate,
+        fmt::format("below the threshold, but {} {}", node_name(evidence.plan, figures.most_kept),
+                    words(figures.most_kept_lack)));
   return inconclusive(
       evidence, Phase::gate,
       fmt::format("below the threshold, but {}'s process was kept from running for {:.0f}% of the time",

@@ -40,6 +40,13 @@ constexpr std::array kTypes = {
     std::pair{Type::bf16, std::string_view("bf16")},
 };
 
+constexpr std::array kLacks = {
+    std::pair{Lack::nothing, std::string_view("nothing")},
+    std::pair{Lack::tcp_memory, std::string_view("tcp_memory")},
+    std::pair{Lack::neighbours, std::string_view("neighbours")},
+    std::pair{Lack::connections, std::string_view("connections")},
+};
+
 template <typename Table, typename Value>
 std::string_view name_in(const Table& table, Value value) {
   for (const auto& [candidate, text] : table)
@@ -117,6 +124,12 @@ Result<Op> parse_op(std::string_view text) {
 Result<Type> parse_type(std::string_view text) {
   return parse_in<Type>(kTypes, "element type", text);
 }
+std::string_view name(Lack lack) {
+  return name_in(kLacks, lack);
+}
+Result<Lack> parse_lack(std::string_view text) {
+  return parse_in<Lack>(kLacks, "lack", text);
+}
 
 std::size_t size_of(Type type) {
   switch (type) {
@@ -160,13 +173,15 @@ Json to_json(const Sample& sample) {
   Json done = Json::array();
   for (const auto& time : sample.done)
     done.push_back(time.count());
-  return {{"rank", sample.rank},
-          {"done", std::move(done)},
-          {"received", sample.received},
-          {"wrong", sample.wrong},
-          {"kept", sample.kept.count()},
-          {"others_in", sample.others_in},
-          {"others_out", sample.others_out}};
+  Json json{{"rank", sample.rank},
+            {"done", std::move(done)},
+            {"received", sample.received},
+            {"wrong", sample.wrong},
+            {"kept", sample.kept.count()},
+            {"others_in", sample.others_in},
+            {"others_out", sample.others_out}};
+  if (sample.lack != Lack::nothing) json["lack"] = name(sample.lack);
+  return json;
 }
 
 Team team_from_json(const Json& value) {
@@ -215,6 +230,7 @@ Sample sample_from_json(const Json& value) {
   sample.kept = fields.duration("kept");
   sample.others_in = fields.count("others_in", kMaxOthers);
   sample.others_out = fields.count("others_out", kMaxOthers);
+  if (fields.has("lack")) sample.lack = named<Lack>(fields, "lack", parse_lack);
   return sample;
 }
 

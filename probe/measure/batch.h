@@ -25,6 +25,15 @@ enum class Op : std::uint8_t {
 };
 enum class Type : std::uint8_t { u8, i32, f32, bf16 };
 
+/// What a node's kernel has run out of, which whoever has an account there can bring about: while it lasts,
+/// bytes come late or not at all, and nobody's network is to blame.
+enum class Lack : std::uint8_t {
+  nothing,
+  tcp_memory,   ///< of all TCP sockets together: net.ipv4.tcp_mem
+  neighbours,   ///< room for more of them: net.ipv4.neigh.default.gc_thresh3
+  connections,  ///< room to track more of them: net.netfilter.nf_conntrack_max
+};
+
 /// One end of the data plane: a GPU or a NIC of a node.
 struct Rank {
   std::uint32_t node = 0;  ///< index into the job's NodeList
@@ -78,6 +87,8 @@ struct Sample {
   /// Bytes that others moved into and out of this rank's device in the meantime: of other processes, users
   /// and nodes, as far as the device tells. The way had room for them.
   std::uint64_t others_in = 0, others_out = 0;
+  /// At some time since the rank's fabric process began. Then its times accuse nobody.
+  Lack lack = Lack::nothing;
   friend bool operator==(const Sample&, const Sample&) = default;
 };
 
@@ -86,6 +97,8 @@ struct Sample {
 [[nodiscard]] std::string_view name(Type type);  ///< "f32"
 [[nodiscard]] Result<Type> parse_type(std::string_view text);
 [[nodiscard]] std::size_t size_of(Type type);
+[[nodiscard]] std::string_view name(Lack lack);  ///< "tcp_memory"
+[[nodiscard]] Result<Lack> parse_lack(std::string_view text);
 
 [[nodiscard]] Json to_json(const Team& team);
 [[nodiscard]] Json to_json(const Batch& batch);

@@ -108,6 +108,7 @@ Result<Ns> operation_time(const std::vector<Sample>& samples) {
 double part_running(const std::vector<Sample>& samples, Ns span) {
   double part = 1;
   for (const auto& sample : samples) {
+    if (sample.lack != Lack::nothing) return 0;
     if (sample.kept <= Ns::zero()) continue;
     Ns whole = span;
     if (whole == Ns::zero() && !sample.done.empty()) whole = sample.done.back();

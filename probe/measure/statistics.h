@@ -39,7 +39,8 @@ namespace netcheck {
 /// it slept (fabric/pulse.h), and buffers that ran empty take time to fill; and since the product takes it
 /// that stops fall together as chance has it, while such as never do add up. Kept for x of the span in all
 /// they leave 1 - x, and the product is e^-2x at most, which is less up to an x of 0.8. `span`: of all; where
-/// zero, each sample's own. A kept process with a span of zero leaves 0.
+/// zero, each sample's own. A kept process with a span of zero leaves 0, and so does one whose node lacked
+/// something: how long nobody knows.
 [[nodiscard]] double part_running(const std::vector<Sample>& samples, Ns span = Ns::zero());
 
 /// What a way that carried so many bytes for others in `span` would have carried for the check instead: twice

@@ -27,7 +27,8 @@ inline constexpr std::int64_t kSameRunSeconds = 3'600;
 /// 2: samples say how long their process was kept from running; a refusal has its phase.
 /// 3: samples say what others moved over the same device.
 /// 4: plans say what there is of each node's hardware, and what the site makes of it.
-inline constexpr int kRecordSchema = 4;
+/// 5: samples say what their node had run out of.
+inline constexpr int kRecordSchema = 5;
 
 struct Record {
   Job job;

@@ -45,6 +45,7 @@ struct Network {
   /// or, to a protocol that gives way, `yields` less of it.
   std::map<End, double> others_out, others_in;
   double yields = 0;
+  std::map<std::uint32_t, Lack> lacks;  ///< node → what it says that it ran out of
   std::mt19937_64 random{1};
 
   [[nodiscard]] static double part(const auto& parts, const auto& key) {
@@ -176,6 +177,7 @@ class Player {
     const bool ended = sample.done.size() == batch.iterations;
     const Ns span = ended ? sample.done.back() : allowance;
     sample.kept = kept(mine.node, span);
+    sample.lack = lack(mine.node);
     const std::uint16_t lane = teams_[batch.team].ranks[rank].lane;
     sample.others_in = others(network_.others_in, {mine.node, lane}, span);
     if (batch.op != Op::transfer) sample.others_out = others(network_.others_out, {mine.node, lane}, span);
@@ -218,9 +220,15 @@ class Player {
           {.rank = edge.from,
            .kept = kept(sender.node, span),
            .others_in = others(network_.others_in, end, span),
-           .others_out = others(network_.others_out, end, span)});
+           .others_out = others(network_.others_out, end, span),
+           .lack = lack(sender.node)});
     }
     return longest;
+  }
+
+  [[nodiscard]] Lack lack(std::uint32_t node) const {
+    const auto found = network_.lacks.find(node);
+    return found == network_.lacks.end() ? Lack::nothing : found->second;
   }
 
   [[nodiscard]] Ns kept(std::uint32_t node, Ns span) const {

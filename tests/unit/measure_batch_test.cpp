@@ -29,7 +29,12 @@ Batch transfer() {
 }
 
 Sample sample() {
-  return {.rank = 2, .done = {Ns{5}, Ns{5}, Ns{1'000'000'007}}, .received = 77, .wrong = 1, .kept = Ns{9}};
+  return {.rank = 2,
+          .done = {Ns{5}, Ns{5}, Ns{1'000'000'007}},
+          .received = 77,
+          .wrong = 1,
+          .kept = Ns{9},
+          .lack = Lack::tcp_memory};
 }
 
 /// As it travels: through CBOR and the one place that catches.
@@ -110,6 +115,9 @@ TEST(BatchJson, RefusesSamplesThatFallOrAreTooMany) {
   Json negative = to_json(sample());
   negative["done"] = {-5};
   EXPECT_NE(refusal(negative, sample_from_json), "accepted");
+  Json lacking = to_json(sample());
+  lacking["lack"] = "sleep";
+  EXPECT_THAT(refusal(lacking, sample_from_json), HasSubstr("no such lack"));
 }
 
 TEST(Names, AreReadBackAndAStrangerIsNamedWithTheChoices) {

@@ -62,7 +62,7 @@ Course::Course(const Ground& ground, Plan plan, Memory memory)
       memory_(memory),
       reach_(ground.reach) {
   pass_barrier();
-  at_start_ = at_barrier_;
+  at_start_ = whole_tally();
   for (const auto& round : plan_.rounds)
     slot_ = std::max(slot_, added_bytes(round));
   adds_ = slot_ > 0;
@@ -211,7 +211,7 @@ void Course::finish_operation() {
   if (plan_.credits) give_credits(operations_);
   began_ = false;
   if (++operations_ == plan_.warmup && plan_.barrier.empty()) pass_barrier();
-  if (operations_ == plan_.warmup + plan_.iterations) at_end_ = tally();
+  if (operations_ == plan_.warmup + plan_.iterations) at_end_ = whole_tally();
 }
 
 void Course::pass_barrier() {
@@ -219,16 +219,25 @@ void Course::pass_barrier() {
   started_ = now();
 }
 
-Hindrance Course::between(const Tally& before, const Tally& after) {
-  return {after.kept - before.kept, others_between(before.load, after.load)};
+Course::Tally Course::whole_tally() const {
+  Tally whole = tally();
+  whole.arrived = lane_.arrived();
+  return whole;
+}
+
+Hindrance Course::since(const Tally& before) const {
+  const Tally after = at_end_ ? *at_end_ : whole_tally();
+  Octets others = others_between(before.load, after.load);
+  others.in += uncounted_between(at_start_.arrived, after.arrived);
+  return {after.kept - before.kept, others};
 }
 
 Hindrance Course::hindrance() const {
-  return at_end_ ? between(at_barrier_, *at_end_) : hindrance_in_all();
+  return since(at_end_ ? at_barrier_ : at_start_);
 }
 
 Hindrance Course::hindrance_in_all() const {
-  return between(at_start_, at_end_ ? *at_end_ : tally());
+  return since(at_start_);
 }
 
 // --- credits ----------------------------------------------------------------------------------------------

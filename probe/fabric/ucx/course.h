@@ -97,10 +97,12 @@ class Course : public Poster {
   struct Tally {
     Ns kept{};
     Load load;
+    std::optional<Arrivals> arrived = {};  ///< at its start and end alone: it takes long to find out
   };
 
   [[nodiscard]] Tally tally() const { return {pulse_.kept(), lane_.load()}; }
-  [[nodiscard]] static Hindrance between(const Tally& before, const Tally& after);
+  [[nodiscard]] Tally whole_tally() const;
+  [[nodiscard]] Hindrance since(const Tally& before) const;
   [[nodiscard]] std::uint64_t total() const;
   [[nodiscard]] std::uint64_t barrier_begin() const { return plan_.warmup * plan_.rounds.size(); }
   [[nodiscard]] bool in_barrier(std::uint64_t step) const;

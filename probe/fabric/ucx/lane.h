@@ -16,6 +16,7 @@
 
 #include "contract/error.h"
 #include "contract/units.h"
+#include "fabric/arrivals.h"
 #include "fabric/meter.h"
 
 namespace netcheck::fabric::ucx {
@@ -72,6 +73,10 @@ class Lane {
   [[nodiscard]] const Bytes& address() const { return address_; }
   /// What its device and this process have moved until now; a message counts at its end.
   [[nodiscard]] Load load() const { return {meter_ ? meter_->read() : std::nullopt, own_}; }
+  /// What has come in on this node until now, where the device may have counted too little of it.
+  [[nodiscard]] std::optional<Arrivals> arrived() const {
+    return meter_ && meter_->of_interfaces() ? arrivals() : std::nullopt;
+  }
   /// Messages are cut into pieces of this size.
   [[nodiscard]] std::size_t piece() const;
 
