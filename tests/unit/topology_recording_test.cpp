@@ -81,6 +81,83 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text;
 }
 
+// As on POWER8 and 9: each GPU has 40 GB/s to its own processor, and that is no switch that others are
+// behind.
+TEST(HwlocXml, TakesNoProcessorForAnNvSwitch) {
+  std::string text = fixture::text_of("two-sockets.hwloc.xml");
+  const std::size_t start = text.find("<distances2hetero");
+  text.replace(start, text.find("</distances2hetero>") - start,
+               R"(<distances2hetero nbobjs="4" kind="25" name="NVLinkBandwidth">
+    <indexes length="38">OSDev:15 OSDev:23 Package:2 Package:6 </indexes>
+    <u64values length="48">0 0 50000 0 0 0 0 50000 50000 0 0 0 0 50000 0 0 </u64values>
+  )");
+  const Machine machine = parse(text);
+  EXPECT_TRUE(machine.nvlinks_known);
+  EXPECT_EQ(nvlinks_between(machine, 0, 1), 0u);
+  EXPECT_TRUE(machine.nvlinks.empty());
+}
+
+// As with sub-NUMA clusters, where a node, a cache and a host bridge belong to the same processors.
+TEST(HwlocXml, KnowsTheProcessorsOfNodesThatHangAtCaches) {
+  const std::string cache = R"(type="L3Cache" cache_size="1048576" depth="3" cache_linesize="64" )"
+                            R"(cache_associativity="16" cache_type="0")";
+  std::string text = fixture::text_of("two-sockets.hwloc.xml");
+  for (const char* package : {R"(type="Package" os_index="0")", R"(type="Package" os_index="1")"})
+    text = replaced(text, package, cache);
+  const Machine machine = parse(text);
+  ASSERT_EQ(machine.numa.size(), 2u);
+  EXPECT_EQ(machine.numa[0].cores, 1u);
+  EXPECT_EQ(machine.numa[1].cores, 1u);
+  EXPECT_EQ(host_bridge_of(machine, machine.gpus[0].pci).numa, 0);
+  EXPECT_EQ(host_bridge_of(machine, machine.gpus[1].pci).numa, 1);
+}
+
+// HBM beside the DDR of a processor: hwloc gives both nodes the same processors, Linux the first alone.
+TEST(HwlocXml, LeavesOutNodesOfMemoryAlone) {
+  std::string text =
+      replaced(fixture::text_of("two-sockets.hwloc.xml"), "nodeset=\"0x00000001\"", "nodeset=\"0x00000005\"");
+  text = replaced(text, "nodeset=\"0x00000003\"", "nodeset=\"0x00000007\"");
+  const std::size_t start = text.find("<object type=\"NUMANode\" os_index=\"0\""),
+                    end = text.find("/>", start) + 2;
+  const std::string own = replaced(text.substr(start, end - start), "0x00000005", "0x00000001");
+  std::string memory = replaced(own, "nodeset=\"0x00000001\"", "nodeset=\"0x00000004\"");
+  memory =
+      replaced(replaced(memory, "os_index=\"0\"", "os_index=\"2\""), "gp_index=\"3\"", "gp_index=\"99\"");
+  text.replace(start, end - start, memory + own);
+  const Machine machine = parse(text);
+  ASSERT_EQ(machine.numa.size(), 2u);
+  EXPECT_EQ(machine.numa[0].index, 0);
+  EXPECT_EQ(machine.numa[0].cores, 1u);
+  EXPECT_EQ(machine.numa[1].index, 1);
+  EXPECT_EQ(host_bridge_of(machine, machine.gpus[0].pci).numa, 0);
+}
+
+TEST(HwlocXml, OfAnOldHwlocHasAPortForEachLid) {
+  std::string text =
+      replaced(fixture::text_of("two-sockets.hwloc.xml"), R"(<info name="Port1State" value="4"/>)",
+               R"(<info name="Port1LID" value="0x3"/><info name="Port2LID" value="0x0"/>)");
+  text = replaced(text, R"(<object type="OSDev" gp_index="19")",
+                  R"(<object type="OSDev" gp_index="98" name="ib1" osdev_type="2">
+      <info name="Port" value="2"/></object><object type="OSDev" gp_index="19")");
+  Machine machine = parse(text);
+  ASSERT_EQ(machine.ports.size(), 2u);
+  EXPECT_EQ(port(machine, "mlx5_0").interface, "ib0");
+  EXPECT_EQ(port(machine, "mlx5_0:2").interface, "ib1");
+  EXPECT_EQ(port(machine, "mlx5_0:2").state, PortState::unknown);
+}
+
+// A card with a port of each kind, of a recording that numbers neither.
+TEST(HwlocXml, GivesAnRdmaPortTheInfiniBandInterfaceOfItsCard) {
+  std::string text =
+      replaced(fixture::text_of("two-sockets.hwloc.xml"), R"(<info name="Port1State" value="4"/>)", "");
+  text = replaced(text, R"(<object type="OSDev" gp_index="18")",
+                  R"(<object type="OSDev" gp_index="98" name="eth2" osdev_type="2">
+      <info name="Address" value="02:00:00:00:00:01"/></object><object type="OSDev" gp_index="18")");
+  Machine machine = parse(text);
+  EXPECT_EQ(port(machine, "mlx5_0").interface, "ib0");
+  EXPECT_EQ(port(machine, "eth2").rdma_device, "");
+}
+
 // hwloc 1 has another root and PCI below NUMA nodes.
 TEST(HwlocXml, OfHwloc1IsReadWithANote) {
   const Machine machine = parse(R"(<?xml version="1.0" encoding="UTF-8"?>
@@ -251,6 +328,14 @@ TEST(NvlinkRate, OfGa102IsLess) {
   const Machine machine = parse(replaced(
       replaced(fixture::text_of("cloud.nccl.xml"), "sm=\"80\"", "sm=\"86\""), "count=\"12\"", "count=\"4\""));
   EXPECT_EQ(nvlinks_of(machine, 0).rate, Rate{450e9});  // 56.25 GB/s one way
+}
+
+// hwloc reckons with 25 GB/s of every link: 100000 MB/s are four.
+TEST(NvlinkRate, OfHwlocsMatrixIsThatOfItsLinks) {
+  std::string text = replaced(fixture::text_of("two-sockets.hwloc.xml"), "[10de:20b2]", "[10de:2235]");
+  const Machine machine = parse(replaced(text, "0 300000 300000 0", "0 100000 100000 0"));
+  EXPECT_EQ(nvlinks_between(machine, 0, 1), 4u);
+  EXPECT_EQ(nvlinks_of(machine, 0).rate, Rate{450e9});
 }
 
 TEST(NcclXml, OfAnotherVersionIsRefused) {
