@@ -308,14 +308,17 @@ Tree new_tree() {
   for (const hwloc_obj_type_t type :
        {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_CORE, HWLOC_OBJ_BRIDGE, HWLOC_OBJ_PCI_DEVICE, HWLOC_OBJ_OS_DEVICE})
     ::hwloc_topology_set_type_filter(raw, type, HWLOC_TYPE_FILTER_KEEP_ALL);
-  // A recorded NUMA node hangs at whatever has the same processors, a die or a cache. Without that hwloc
-  // hangs it higher up, and gives it the processors of all of that.
-  for (const hwloc_obj_type_t type : {HWLOC_OBJ_DIE, HWLOC_OBJ_L5CACHE, HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L3CACHE,
-                                      HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L1CACHE})
-    ::hwloc_topology_set_type_filter(raw, type, HWLOC_TYPE_FILTER_KEEP_ALL);
   // The node's cores, not those that a cgroup leaves to us.
   ::hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
   return tree;
+}
+
+// A recorded NUMA node hangs at whatever has the same processors, a die or a cache. Without that hwloc hangs
+// it higher up, and gives it the processors of all of that. Of a live machine hwloc makes groups for them.
+void keep_what_nodes_hang_at(const Tree& tree) {
+  for (const hwloc_obj_type_t type : {HWLOC_OBJ_DIE, HWLOC_OBJ_L5CACHE, HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L3CACHE,
+                                      HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L1CACHE})
+    ::hwloc_topology_set_type_filter(tree.get(), type, HWLOC_TYPE_FILTER_KEEP_ALL);
 }
 
 Machine finished(const Tree& tree, bool ports) {
@@ -361,6 +364,7 @@ Result<Machine> tree_of_hwloc_xml(pugi::xml_document& document, const std::strin
   const std::string buffer = text.str();
   const Tree tree = new_tree();
   if (tree == nullptr) return fail("read", name, "out of memory");
+  keep_what_nodes_hang_at(tree);
   if (::hwloc_topology_set_xmlbuffer(tree.get(), buffer.c_str(), static_cast<int>(buffer.size() + 1)) != 0 ||
       ::hwloc_topology_load(tree.get()) != 0)
     return fail("read", name, "hwloc does not accept it: it is no complete topology",
