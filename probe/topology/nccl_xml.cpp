@@ -58,6 +58,9 @@ Rate nvlink_rate_of_sm(std::uint32_t sm) {
   return {sm < 70 ? 160e9 : sm == 86 ? 112.5e9 : sm < 100 ? 200e9 : 400e9};
 }
 
+/// What a NUMA node's number (CONFIG_NODES_SHIFT is 10 at most) and a port's speed in Mb/s can be: 10 Tb/s.
+constexpr std::uint32_t kMostNuma = 1023, kMostMegabits = 10'000'000;
+
 /// As NCCL has it in its table of classes; 0x068001 is a CPU with NVLinks (POWER9), which no GPU is behind.
 constexpr std::uint32_t kNvSwitchClass = 0x068000;
 
@@ -105,13 +108,15 @@ class NcclReader {
   }
 
   void add_cpu(pugi::xml_node cpu) {
-    const auto index = whole(text_of(cpu, "numaid"));
+    auto index = whole(text_of(cpu, "numaid"));
+    if (index && *index > kMostNuma) index.reset();
     PciDevice bridge;
     bridge.kind = PciKind::host_bridge;
     bridge.address = fmt::format("cpu{}", index ? std::to_string(*index) : "?");
     if (index) {
       bridge.numa = static_cast<std::int32_t>(*index);
-      machine_.numa.push_back({.index = *bridge.numa});
+      if (std::ranges::find(machine_.numa, *bridge.numa, &NumaNode::index) == machine_.numa.end())
+        machine_.numa.push_back({.index = *bridge.numa});
     }
     machine_.pci.push_back(std::move(bridge));
     const auto place = static_cast<std::uint32_t>(machine_.pci.size() - 1);
@@ -187,7 +192,7 @@ class NcclReader {
       (number == 0U ? port.interface : port.rdma_device) = port.name;
       if (number && *number > 0 && *number <= 255) port.port = *number;
       // In Mb/s. NCCL's net plugins say what they will use: 180000 of one port is no rate of any port.
-      if (const auto speed = whole(text_of(net, "speed")); speed && *speed > 0)
+      if (const auto speed = whole(text_of(net, "speed")); speed && *speed > 0 && *speed <= kMostMegabits)
         port.rate = Rate{*speed * 1e6};
       machine_.ports.push_back(std::move(port));
     }

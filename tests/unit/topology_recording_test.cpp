@@ -307,6 +307,15 @@ TEST(NcclXml, OfAGuestKnowsNoLinkOfAnEmulatedSwitch) {
   EXPECT_TRUE(link_above(machine, fixture::index_of(machine, "0000:a4:00.0")));
 }
 
+TEST(NcclXml, TakesNoNumberThatMeansNothing) {
+  Machine machine = parse(R"(<system version="1"><cpu numaid="4294967295">
+<pci busid="0000:07:00.0" class="0x020700"><nic><net name="mlx5_0" speed="4294967295" port="1"/></nic></pci></cpu>
+<cpu numaid="1"/><cpu numaid="1"/></system>)");
+  EXPECT_FALSE(port(machine, "mlx5_0").rate);
+  EXPECT_FALSE(machine.pci[0].numa);
+  EXPECT_EQ(machine.numa.size(), 1u);
+}
+
 // One file of all hosts whose GPUs share NVLinks; their addresses are the same.
 TEST(NcclXml, OfSeveralHostsIsTheFirst) {
   const auto host = [](const std::string& hash) {
