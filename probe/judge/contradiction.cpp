@@ -13,8 +13,9 @@ namespace netcheck::judge {
 
 namespace {
 
+/// What a file tells of without its class is a GPU or a NIC: of others NCCL has no use.
 bool is_leaf(const PciDevice& device) {
-  return device.kind == PciKind::gpu || device.kind == PciKind::nic;
+  return device.kind == PciKind::gpu || device.kind == PciKind::nic || device.kind == PciKind::other;
 }
 
 std::string first_of(const std::vector<std::string>& names) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 namespace netcheck {
@@ -129,6 +130,11 @@ std::string in_words(const Machine& machine, const Shared& link) {
                      rails > 1 ? fmt::format(", which {} rails share", rails) : "");
 }
 
+/// What comes behind the place in the words above: "Gen4 x8 = 126 Gb/s".
+std::string speed_in(const std::string& narrows) {
+  return narrows.substr(std::min(narrows.find(" to "), narrows.size()));
+}
+
 void fill_nominal(const Machine& machine, std::vector<RailLimit>& rails) {
   std::vector<double> capacity;
   capacity.reserve(rails.size());
@@ -186,6 +192,22 @@ std::optional<Rate> sum(const std::vector<RailLimit>& rails, std::optional<Rate>
   return rails.empty() ? std::nullopt : std::optional(total);
 }
 
+/// A link that rails share narrows each of them, and is told once; of links that are narrow alike the first.
+std::string what_narrows(const std::vector<RailLimit>& rails) {
+  std::set<std::string> links;
+  std::map<std::string, std::size_t> alike;  // by what they narrow to
+  std::vector<std::string> firsts;
+  for (const RailLimit& rail : rails)
+    if (!rail.narrows.empty() && links.insert(rail.narrows).second)
+      if (alike[speed_in(rail.narrows)]++ == 0) firsts.push_back(rail.narrows);
+  std::string text;
+  for (const std::string& first : firsts) {
+    const std::size_t more = alike[speed_in(first)] - 1;
+    text += "; " + first + (more == 0 ? "" : fmt::format(", and {} more alike", more));
+  }
+  return text;
+}
+
 /// "7 rails × 400 Gb/s + mlx5_3 126 Gb/s = 2926 Gb/s; GPU 3's path narrows at …"
 std::string derive(const Machine& machine, const Limits& limits) {
   if (limits.rails.empty()) return "unknown: no fabric port is known";
@@ -199,7 +221,7 @@ std::string derive(const Machine& machine, const Limits& limits) {
     if (group.empty()) order.push_back(in_words(*rail.nominal));
     group.push_back(&rail);
   }
-  std::string text, narrows;
+  std::string text;
   for (const std::string& rate : order) {
     const auto& group = by_rate[rate];
     text += text.empty() ? "" : " + ";
@@ -208,21 +230,30 @@ std::string derive(const Machine& machine, const Limits& limits) {
     else
       text += fmt::format("{} rail{} × {}", group.size(), group.size() == 1 ? "" : "s", rate);
   }
-  for (const RailLimit& rail : limits.rails)  // a link that rails share narrows each of them: told once
-    if (!rail.narrows.empty() && narrows.find(rail.narrows) == std::string::npos)
-      narrows += "; " + rail.narrows;
-  return fmt::format("{} = {}{}", text, in_words(*limits.nominal), narrows);
+  return fmt::format("{} = {}{}", text, in_words(*limits.nominal), what_narrows(limits.rails));
+}
+
+/// Whether NVLinks lead from each of the GPUs to each other, over others of them where need be. Bridges may
+/// join pairs, and POWER8 the GPUs of one socket: what goes from one part to another takes another way.
+bool all_joined(const Machine& machine, const std::vector<std::uint32_t>& gpus) {
+  std::vector<std::uint32_t> reached{gpus.front()};
+  for (std::size_t i = 0; i < reached.size(); ++i)
+    for (const std::uint32_t gpu : gpus)
+      if (std::ranges::find(reached, gpu) == reached.end() && nvlinks_between(machine, reached[i], gpu) > 0)
+        reached.push_back(gpu);
+  return reached.size() == gpus.size();
 }
 
 void set_between_gpus(const Machine& machine, Limits& limits) {
   if (limits.gpus.size() < 2) return;
-  bool all = true;
+  bool all = all_joined(machine, limits.gpus);
   for (const std::uint32_t gpu : limits.gpus) {
     const NvLink links = nvlinks_of(machine, gpu);
     all = all && links.rate;
     if (links.rate && (!limits.nvlink || *links.rate < *limits.nvlink)) limits.nvlink = links.rate;
   }
   if (!all) limits.nvlink.reset();
+  // Where they join some, POWER's processors may have NVLinks, too: not PCIe is between the others then.
   if (!machine.nvlinks_known || !machine.nvlinks.empty()) return;
   for (std::size_t i = 0; i < limits.gpus.size(); ++i) {
     const std::uint32_t next = limits.gpus[(i + 1) % limits.gpus.size()];

@@ -35,7 +35,7 @@ struct Limits {
   std::vector<std::uint32_t> gpus;       ///< the job's
   std::optional<Rate> nominal, present;  ///< all rails together
   std::string derivation;                ///< "8 rails × 400 Gb/s = 3200 Gb/s"; or why it is unknown
-  /// Between GPUs of the node, the slowest one's NVLinks, one way; nullopt: unknown or none.
+  /// Between GPUs of the node, the slowest one's NVLinks, one way; nullopt: unknown, or they do not join all.
   std::optional<Rate> nvlink;
   /// Without NVLinks: the slowest way between two neighbouring GPUs over PCIe.
   std::optional<Rate> pcie_between;

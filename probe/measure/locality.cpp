@@ -34,12 +34,14 @@ PciSpeed lesser(const PciSpeed& one, const PciSpeed& other) {
   return {std::min(one.gigatransfers, other.gigatransfers), std::min(one.lanes, other.lanes)};
 }
 
-void set_speeds(PciHop& hop, const PciLink& below, const PciLink* above) {
+/// One end alone may be a Gen5 card in a Gen4 slot: what the link could is not known then. `switch_above`: a
+/// switch that a file of NCCL's shows as one, with what the link could.
+void set_speeds(PciHop& hop, const PciLink& below, const PciLink* above, bool switch_above) {
   auto now = below.now;
   auto most = below.most;
+  if (above == nullptr && !switch_above && now) most.reset();
   if (above != nullptr) {
     if (!now) now = above->now;
-    // One end alone may be a Gen5 card in a Gen4 slot: what the link could is not known then.
     most = most && above->most ? std::optional(lesser(*most, *above->most)) : std::nullopt;
   }
   if (!most && !now && below.most) most = below.most;
@@ -145,7 +147,8 @@ std::optional<PciHop> link_above(const Machine& machine, std::uint32_t device) {
   PciHop hop;
   hop.device = first_function(machine, device);
   const bool two_ends = above.kind == PciKind::port && above.facing == Facing::down;
-  set_speeds(hop, below.link, two_ends ? &above.link : nullptr);
+  const bool switch_above = above.kind == PciKind::port && above.facing == Facing::unknown;
+  set_speeds(hop, below.link, two_ends ? &above.link : nullptr, switch_above);
   if (!hop.now && !hop.most) return std::nullopt;
   return hop;
 }

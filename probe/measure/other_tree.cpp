@@ -73,6 +73,9 @@ class Grafting {
     copy.parent = parent;
     copy.facing = facing;
     if (!copy.link.now && !copy.link.most && !copy.link.rate) copy.link = theirs;
+    if (copy.link.most && theirs.most)  // ours is the card's end alone, where the guest does not see the slot
+      copy.link.most = {std::min(copy.link.most->gigatransfers, theirs.most->gigatransfers),
+                        std::min(copy.link.most->lanes, theirs.most->lanes)};
   }
 
   /// The guest may show fewer NUMA nodes than the file has.

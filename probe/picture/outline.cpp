@@ -149,7 +149,7 @@ class Outliner {
     }
     const std::uint32_t device = folded(top);
     const PciDevice& pci = machine_.pci[device];
-    if (pci.kind == PciKind::gpu || pci.kind == PciKind::nic) {
+    if (pci.kind == PciKind::gpu || pci.kind == PciKind::nic || pci.kind == PciKind::other) {
       add_leaf(device, list);
       return;
     }
@@ -191,7 +191,9 @@ class Outliner {
       any = true;
     }
     if (any && leaf.part != Part::gpu) return;
-    if (leaf.part != Part::gpu)
+    if (pci.kind == PciKind::other)
+      leaf.name = "device", leaf.about = "[of a kind that is not told]";
+    else if (leaf.part != Part::gpu)
       leaf.about += fmt::format("{}[no port{}]", leaf.about.empty() ? "" : " ",
                                 pci.driver.empty() ? "" : ", driver " + pci.driver) +
                     functions;

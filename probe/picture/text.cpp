@@ -180,8 +180,9 @@ std::string operations(const Limits& limits) {
     text += fmt::format("  {:<12}", name);
     for (const std::uint32_t nodes : kNodes) {
       const auto limit = limit_of(limits, op, nodes).bus;
-      text += fmt::format("{:>16}", limit ? fmt::format("{:.0f} = {:.1f}", limit->bits_per_second / 1e9,
-                                                        limit->bits_per_second / 8e9)
+      const int digits = limit && *limit < Rate{10e9} ? 1 : 0;  // 0.4 Gb/s is not 0
+      text += fmt::format("{:>16}", limit ? fmt::format("{:.{}f} = {:.{}f}", limit->bits_per_second / 1e9,
+                                                        digits, limit->bits_per_second / 8e9, digits + 1)
                                           : "-");
     }
     text += '\n';

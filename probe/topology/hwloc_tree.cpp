@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <map>
+#include <iterator>
 #include <memory>
 #include <pugixml.hpp>
 #include <sstream>
@@ -56,15 +56,31 @@ class HwlocReader {
     visit(root);
     std::ranges::stable_sort(machine_.gpus, {},
                              [&](const Gpu& gpu) -> std::string& { return machine_.pci[gpu.pci].address; });
-    read_nvlinks();
+    add_hwloc_nvlinks(machine_, topology_);
     return std::move(machine_);
   }
 
  private:
-  void read_numa() {
+  // hwloc gives a node of memory alone (HBM, CXL, a processor's own beside its DDR) the processors that it is
+  // near to. Linux gives each processor one node: whose processors others have already has none of its own.
+  [[nodiscard]] std::vector<hwloc_obj_t> nodes_with_processors() const {
+    std::vector<hwloc_obj_t> nodes, own;
     for (hwloc_obj_t node = nullptr;
-         (node = ::hwloc_get_next_obj_by_type(topology_, HWLOC_OBJ_NUMANODE, node)) != nullptr;) {
-      if (node->cpuset == nullptr || ::hwloc_bitmap_iszero(node->cpuset)) continue;
+         (node = ::hwloc_get_next_obj_by_type(topology_, HWLOC_OBJ_NUMANODE, node)) != nullptr;)
+      if (node->cpuset != nullptr && !::hwloc_bitmap_iszero(node->cpuset)) nodes.push_back(node);
+    std::ranges::sort(nodes, {}, [](hwloc_obj_t node) {
+      return std::pair(::hwloc_bitmap_weight(node->cpuset), node->os_index);
+    });
+    std::ranges::copy_if(nodes, std::back_inserter(own), [&](hwloc_obj_t node) {
+      return std::ranges::none_of(own, [&](hwloc_obj_t other) {
+        return ::hwloc_bitmap_intersects(node->cpuset, other->cpuset) != 0;
+      });
+    });
+    return own;
+  }
+
+  void read_numa() {
+    for (hwloc_obj* const node : nodes_with_processors()) {
       NumaNode numa;
       numa.index = static_cast<std::int32_t>(node->os_index);
       numa.socket = socket_of(node);
@@ -222,16 +238,29 @@ class HwlocReader {
     machine_.ports.push_back(std::move(port));
   }
 
-  // "Port1State" … hold the numbers of enum ib_port_state: 4 is ACTIVE.
+  // "Port1State" … hold the numbers of enum ib_port_state: 4 is ACTIVE. An old hwloc tells of LIDs alone.
   void add_rdma(hwloc_obj_t object, const std::string& name, std::optional<std::uint32_t> parent) {
     bool any = false;
     for (std::uint32_t number = 1; number <= 8; ++number) {
       const std::string state = info_of(object, fmt::format("Port{}State", number).c_str());
-      if (state.empty()) continue;
+      if (state.empty() && info_of(object, fmt::format("Port{}LID", number).c_str()).empty()) continue;
       any = true;
       add_rdma_port(name, number, parent, state);
     }
     if (!any) add_rdma_port(name, 1, parent, "");
+  }
+
+  // The interface of an RDMA port: that of its number; where nothing tells numbers, rather an InfiniBand one
+  // than the Ethernet of the same card.
+  [[nodiscard]] std::optional<std::size_t> interface_of(std::uint32_t card, std::uint32_t number) const {
+    std::optional<std::size_t> found;
+    for (std::size_t i = 0; i < machine_.ports.size(); ++i) {
+      const NetworkPort& port = machine_.ports[i];
+      if (port.pci != card || port.port != number || !port.rdma_device.empty()) continue;
+      if (!found || (port.link_layer == "InfiniBand" && machine_.ports[*found].link_layer != "InfiniBand"))
+        found = i;
+    }
+    return found;
   }
 
   void add_rdma_port(const std::string& device, std::uint32_t number, std::optional<std::uint32_t> parent,
@@ -245,65 +274,14 @@ class HwlocReader {
       port.state = state == "4" ? PortState::up : PortState::down;
       port.state_text = state == "4" ? "ACTIVE" : state == "1" ? "DOWN" : "state " + state;
     }
-    const auto found = std::ranges::find_if(machine_.ports, [&](const NetworkPort& other) {
-      return parent && other.pci == parent && other.port == number && other.rdma_device.empty();
-    });
-    if (found != machine_.ports.end()) {  // its interface becomes part of it
-      port.interface = found->interface;
-      port.link_layer = found->link_layer;
-      *found = std::move(port);
+    const auto found = parent ? interface_of(*parent, number) : std::nullopt;
+    if (found) {  // its interface becomes part of it
+      port.interface = machine_.ports[*found].interface;
+      port.link_layer = machine_.ports[*found].link_layer;
+      machine_.ports[*found] = std::move(port);
     } else {
       machine_.ports.push_back(std::move(port));
     }
-  }
-
-  [[nodiscard]] std::optional<std::uint32_t> gpu_of(hwloc_obj_t object) const {
-    const auto place = pci_device_of(object);
-    if (!place) return std::nullopt;
-    for (std::uint32_t i = 0; i < machine_.gpus.size(); ++i)
-      if (machine_.pci[machine_.gpus[i].pci].address == *place) return i;
-    return std::nullopt;
-  }
-
-  [[nodiscard]] static std::optional<std::string> pci_device_of(hwloc_obj_t object) {
-    while (object != nullptr && object->type == HWLOC_OBJ_OS_DEVICE)
-      object = object->parent;
-    if (object == nullptr || object->type != HWLOC_OBJ_PCI_DEVICE) return std::nullopt;
-    const auto& pci = object->attr->pcidev;
-    return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", pci.domain, pci.bus, pci.dev, pci.func);
-  }
-
-  // hwloc's matrix of what GPUs and NVSwitches reach over NVLink, in MB/s one way.
-  void read_nvlinks() {
-    unsigned count = 1;
-    hwloc_distances_s* matrix = nullptr;
-    if (::hwloc_distances_get_by_name(topology_, "NVLinkBandwidth", &count, &matrix, 0) != 0 || count == 0)
-      return;
-    machine_.nvlinks_known = true;
-    std::map<std::pair<std::uint32_t, std::int64_t>, double> megabytes;  // (GPU, peer or -1) → one way
-    for (unsigned i = 0; i < matrix->nbobjs; ++i) {
-      const auto from = gpu_of(matrix->objs[i]);
-      if (!from) continue;
-      for (unsigned j = 0; j < matrix->nbobjs; ++j) {
-        const auto value = matrix->values[(static_cast<std::size_t>(i) * matrix->nbobjs) + j];
-        if (i == j || value == 0) continue;
-        const auto to = gpu_of(matrix->objs[j]);
-        megabytes[{*from, to ? static_cast<std::int64_t>(*to) : -1}] += static_cast<double>(value);
-      }
-    }
-    ::hwloc_distances_release(topology_, matrix);
-    for (const auto& [ends, rate] : megabytes)
-      add_nvlink(ends.first, ends.second, Rate{rate * 8e6});
-  }
-
-  void add_nvlink(std::uint32_t gpu, std::int64_t peer, Rate rate) {
-    NvLink link;
-    link.gpu = gpu;
-    if (peer >= 0) link.peer = static_cast<std::uint32_t>(peer);
-    const Rate one = nvlink_rate(machine_.pci[machine_.gpus[gpu].pci].device);
-    link.count = static_cast<std::uint32_t>(std::lround(rate.bits_per_second / one.bits_per_second));
-    link.rate = rate;
-    machine_.nvlinks.push_back(link);
   }
 
   hwloc_topology_t topology_;
@@ -335,9 +313,18 @@ Tree new_tree() {
   return tree;
 }
 
+// A recorded NUMA node hangs at whatever has the same processors, a die or a cache. Without that hwloc hangs
+// it higher up, and gives it the processors of all of that. Of a live machine hwloc makes groups for them.
+void keep_what_nodes_hang_at(const Tree& tree) {
+  for (const hwloc_obj_type_t type : {HWLOC_OBJ_DIE, HWLOC_OBJ_L5CACHE, HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L3CACHE,
+                                      HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L1CACHE})
+    ::hwloc_topology_set_type_filter(tree.get(), type, HWLOC_TYPE_FILTER_KEEP_ALL);
+}
+
 Machine finished(const Tree& tree, bool ports) {
   Machine machine = HwlocReader(tree.get(), ports).read();
   tell_facings(machine);
+  forget_emulated_links(machine);
   prune(machine);
   return machine;
 }
@@ -377,6 +364,7 @@ Result<Machine> tree_of_hwloc_xml(pugi::xml_document& document, const std::strin
   const std::string buffer = text.str();
   const Tree tree = new_tree();
   if (tree == nullptr) return fail("read", name, "out of memory");
+  keep_what_nodes_hang_at(tree);
   if (::hwloc_topology_set_xmlbuffer(tree.get(), buffer.c_str(), static_cast<int>(buffer.size() + 1)) != 0 ||
       ::hwloc_topology_load(tree.get()) != 0)
     return fail("read", name, "hwloc does not accept it: it is no complete topology",

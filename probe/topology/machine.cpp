@@ -77,7 +77,8 @@ Result<Machine> read_machine(const std::string& fsroot) {
   machine->source = live ? "this machine" : fsroot;
   if (live) machine->memlock_bytes = memlock_limit();
   if (machine->pci.empty())
-    machine->notes.emplace_back("no PCI devices are to be seen: speeds and distances are not known");
+    machine->notes.emplace_back(
+        "no GPU and no network card is to be seen on PCI: speeds and distances are not known");
   return machine;
 }
 

@@ -41,6 +41,14 @@ bool is_gpu(std::uint16_t vendor, std::uint16_t pci_class) {
   return pci_class == 0x0302 || pci_class == 0x0380 || pci_class == 0x1200;
 }
 
+void forget_emulated_links(Machine& machine) {
+  constexpr std::uint16_t kRedHat = 0x1b36, kTexas = 0x104c;  // pci.ids
+  for (PciDevice& device : machine.pci) {
+    const bool x3130 = device.vendor == kTexas && (device.device == 0x8232 || device.device == 0x8233);
+    if (device.kind == PciKind::port && (device.vendor == kRedHat || x3130)) device.link = {};
+  }
+}
+
 // PCIe is point to point: a root port looks down; a port below it is a switch's upstream port; below that are
 // the switch's downstream ports, and so on.
 void tell_facings(Machine& machine) {
@@ -54,8 +62,10 @@ void tell_facings(Machine& machine) {
   }
 }
 
-void prune(Machine& machine) {
+void prune(Machine& machine, const std::vector<std::uint32_t>& also) {
   std::vector<bool> keep(machine.pci.size(), false);
+  for (const std::uint32_t device : also)
+    keep[device] = true;
   for (std::size_t i = machine.pci.size(); i-- > 0;) {
     keep[i] = keep[i] || leads_somewhere(machine.pci[i].kind);
     if (keep[i] && machine.pci[i].parent) keep[*machine.pci[i].parent] = true;
@@ -94,8 +104,9 @@ std::optional<PciSpeed> parse_pci_speed(std::string_view speed, std::string_view
 Rate nvlink_rate(std::uint16_t device) {
   const std::uint16_t family = device & 0xff00U;
   const bool first = device >= 0x15f0 && device <= 0x15ff;  // GP100
+  const bool slow = family == 0x2200;                       // GA102
   const bool fifth = family == 0x2900 || family == 0x3100;  // GB100, GB200, GB110 (pci.ids)
-  return {first ? 160e9 : fifth ? 400e9 : 200e9};
+  return {first ? 160e9 : slow ? 112.5e9 : fifth ? 400e9 : 200e9};
 }
 
 }  // namespace netcheck::topology

@@ -165,6 +165,7 @@ void add_pci_attributes(Machine& machine, const std::string& fsroot) {
     place_host_bridge(machine, i, folder);
   }
   tell_functions(machine, fsroot);
+  forget_emulated_links(machine);
 }
 
 // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 …": the first word of digits and

@@ -65,6 +65,15 @@ TEST(WithTreeOf, KeepsWhatTheFileDoesNotKnow) {
   EXPECT_FALSE(function_at(seen, "0000:ee:00.0"));
 }
 
+// A Gen5 card in a Gen4 slot that its guest does not see: what the file says that the link could is its bar.
+TEST(WithTreeOf, TakesTheFilesWordForWhatALinkCould) {
+  Machine host = fixture::machine("hgx"), guest = flat(host);
+  fixture::device(host, "0000:18:00.0").link = {std::nullopt, PciSpeed{16, 16}, std::nullopt};
+  fixture::device(guest, "0000:18:00.0").link = {PciSpeed{16, 16}, PciSpeed{32, 16}, std::nullopt};
+  const Machine seen = with_tree_of(guest, host);
+  EXPECT_EQ(seen.pci[*function_at(seen, "0000:18:00.0")].link.most, (PciSpeed{16, 16}));
+}
+
 TEST(WithTreeOf, KeepsLinksAsTheyHaveTrained) {
   const Machine host = fixture::machine("hgx");
   Machine guest = host;
@@ -80,6 +89,16 @@ TEST(Contradictions, AreNoneWhereTheTreeIsFlatOrTheSame) {
   Machine guest = flat(host);
   guest.numa.resize(1);  // then all are known to be equally near
   EXPECT_THAT(contradictions(guest, host), IsEmpty());
+}
+
+TEST(Contradictions, AreNoneWhereTheFileLeavesOutWhatItsDevicesAre) {
+  const Machine host = fixture::machine("hgx");
+  Machine file = host;
+  for (PciDevice& device : file.pci)
+    if (device.kind == PciKind::gpu || device.kind == PciKind::nic) device.kind = PciKind::other;
+  EXPECT_THAT(contradictions(host, file), IsEmpty());
+  fixture::device(file, "0000:19:00.0").address = "0000:ee:00.0";
+  EXPECT_THAT(codes(contradictions(host, file)), ElementsAre("nccl-differs", "nccl-differs"));
 }
 
 TEST(Contradictions, NameGpusWithOtherNeighbours) {

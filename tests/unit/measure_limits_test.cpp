@@ -35,6 +35,28 @@ TEST(Limits, AreTheSumOfTheRails) {
   EXPECT_NEAR(gigabits(limits.nvlink), 3600, 1e-6);  // 18 × 25 GB/s × 8
 }
 
+// Of links that are narrow alike the first stands for all.
+TEST(Limits, NameTheFirstOfManyNarrowLinks) {
+  Machine hgx = fixture::machine("hgx");
+  for (const char* address : {"0000:18:00.0", "0000:3a:00.0", "0000:3c:00.0"})
+    for (PciDevice* end : {&fixture::device(hgx, address), &hgx.pci[*fixture::device(hgx, address).parent]})
+      end->link = {fixture::kGen4x8, fixture::kGen4x8, std::nullopt};
+  const std::string derivation = limits_of(hgx).derivation;
+  EXPECT_THAT(derivation, HasSubstr("narrows at 0000:18:00.0 to Gen4 x8 = 126 Gb/s, and 2 more alike"));
+  EXPECT_THAT(derivation, testing::Not(HasSubstr("0000:3a:00.0")));
+}
+
+// Bridges between two GPUs each: a ring over all of them takes another way, too.
+TEST(Limits, BetweenGpusAreUnknownWhereNvlinksDoNotJoinAll) {
+  Machine hgx = fixture::machine("hgx");
+  hgx.nvlinks.clear();
+  for (std::uint32_t gpu = 0; gpu < 8; ++gpu)
+    hgx.nvlinks.push_back({.gpu = gpu, .peer = gpu ^ 1U, .count = 4, .rate = Rate{450e9}});
+  EXPECT_FALSE(limits_of(hgx).nvlink);
+  EXPECT_NEAR(gigabits(limits_of(hgx, {2, 3}).nvlink), 450, 1e-6);
+  EXPECT_FALSE(limits_of(hgx, {1, 2}).nvlink);
+}
+
 TEST(Limits, FollowTheJobsGpus) {
   const Machine hgx = fixture::machine("hgx");
   // GPUs 0 and 1 share the two NICs of their switch: 2 × 400. Each GPU carries half of both: 400 of 504.

@@ -96,6 +96,21 @@ TEST(LinkAbove, TakesWhatItHasWhereOneEndDoesNotSayWhatItCould) {
   EXPECT_EQ(hop->most_text, "Gen4 x8");
 }
 
+// A card in a virtual machine: it may be a Gen5 one in a Gen4 slot, and the guest does not see the slot.
+TEST(LinkAbove, IsNoWorseThanItCouldBeWhereTheOtherEndIsNotSeen) {
+  Machine vm = fixture::machine("vm");
+  PciDevice& card = device(vm, "0000:00:03.0");
+  card.link = {fixture::kGen4x8, fixture::kGen3x16, std::nullopt};
+  auto hop = link_above(vm, index_of(vm, "0000:00:03.0"));
+  ASSERT_TRUE(hop);
+  EXPECT_FALSE(hop->narrower || hop->slower);
+  EXPECT_EQ(hop->most_text, "Gen4 x8");
+  // Below a switch as a file of NCCL's shows it, the file has said what the link could.
+  vm.pci[0].kind = PciKind::port;
+  hop = link_above(vm, index_of(vm, "0000:00:03.0"));
+  EXPECT_TRUE(hop->narrower);
+}
+
 TEST(LinkAbove, IsNoneInsideASwitchAndOfWhatIsNotKnown) {
   Machine hgx = fixture::machine("hgx");
   EXPECT_FALSE(link_above(hgx, index_of(hgx, "0000:17:01.0")));  // downstream port

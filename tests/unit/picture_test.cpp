@@ -50,6 +50,13 @@ TEST(Tree, MarksWhatIsWorseThanItCouldBe) {
   EXPECT_THAT(tree(fixture::machine("hgx")), Not(HasSubstr("!")));
 }
 
+TEST(Tree, ShowsADeviceOfWhichItIsNotToldWhatItIs) {
+  Machine vm = fixture::machine("vm");
+  vm.ports.clear();
+  fixture::device(vm, "0000:00:03.0").kind = PciKind::other;
+  EXPECT_THAT(tree(vm), HasSubstr("└─ device  0000:00:03.0  [of a kind that is not told]\n"));
+}
+
 TEST(Tree, ShowsWhatHasNoKnownPlace) {
   Machine vm = fixture::machine("vm");
   vm.pci[0].numa = vm.pci[0].socket = std::nullopt;

@@ -74,6 +74,90 @@ TEST(HwlocXml, OfAPortThatIsDown) {
   EXPECT_EQ(port(machine, "mlx5_0").state, PortState::down);
 }
 
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  EXPECT_NE(text.find(what), std::string::npos) << what;
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
+    text.replace(at, what.size(), by);
+  return text;
+}
+
+// As on POWER8 and 9: each GPU has 40 GB/s to its own processor, and that is no switch that others are
+// behind.
+TEST(HwlocXml, TakesNoProcessorForAnNvSwitch) {
+  std::string text = fixture::text_of("two-sockets.hwloc.xml");
+  const std::size_t start = text.find("<distances2hetero");
+  text.replace(start, text.find("</distances2hetero>") - start,
+               R"(<distances2hetero nbobjs="4" kind="25" name="NVLinkBandwidth">
+    <indexes length="38">OSDev:15 OSDev:23 Package:2 Package:6 </indexes>
+    <u64values length="48">0 0 50000 0 0 0 0 50000 50000 0 0 0 0 50000 0 0 </u64values>
+  )");
+  const Machine machine = parse(text);
+  EXPECT_TRUE(machine.nvlinks_known);
+  EXPECT_EQ(nvlinks_between(machine, 0, 1), 0u);
+  EXPECT_TRUE(machine.nvlinks.empty());
+}
+
+// As with sub-NUMA clusters, where a node, a cache and a host bridge belong to the same processors.
+TEST(HwlocXml, KnowsTheProcessorsOfNodesThatHangAtCaches) {
+  const std::string cache = R"(type="L3Cache" cache_size="1048576" depth="3" cache_linesize="64" )"
+                            R"(cache_associativity="16" cache_type="0")";
+  std::string text = fixture::text_of("two-sockets.hwloc.xml");
+  for (const char* package : {R"(type="Package" os_index="0")", R"(type="Package" os_index="1")"})
+    text = replaced(text, package, cache);
+  const Machine machine = parse(text);
+  ASSERT_EQ(machine.numa.size(), 2u);
+  EXPECT_EQ(machine.numa[0].cores, 1u);
+  EXPECT_EQ(machine.numa[1].cores, 1u);
+  EXPECT_EQ(host_bridge_of(machine, machine.gpus[0].pci).numa, 0);
+  EXPECT_EQ(host_bridge_of(machine, machine.gpus[1].pci).numa, 1);
+}
+
+// HBM beside the DDR of a processor: hwloc gives both nodes the same processors, Linux the first alone.
+TEST(HwlocXml, LeavesOutNodesOfMemoryAlone) {
+  std::string text =
+      replaced(fixture::text_of("two-sockets.hwloc.xml"), "nodeset=\"0x00000001\"", "nodeset=\"0x00000005\"");
+  text = replaced(text, "nodeset=\"0x00000003\"", "nodeset=\"0x00000007\"");
+  const std::size_t start = text.find("<object type=\"NUMANode\" os_index=\"0\""),
+                    end = text.find("/>", start) + 2;
+  const std::string own = replaced(text.substr(start, end - start), "0x00000005", "0x00000001");
+  std::string memory = replaced(own, "nodeset=\"0x00000001\"", "nodeset=\"0x00000004\"");
+  memory =
+      replaced(replaced(memory, "os_index=\"0\"", "os_index=\"2\""), "gp_index=\"3\"", "gp_index=\"99\"");
+  text.replace(start, end - start, memory + own);
+  const Machine machine = parse(text);
+  ASSERT_EQ(machine.numa.size(), 2u);
+  EXPECT_EQ(machine.numa[0].index, 0);
+  EXPECT_EQ(machine.numa[0].cores, 1u);
+  EXPECT_EQ(machine.numa[1].index, 1);
+  EXPECT_EQ(host_bridge_of(machine, machine.gpus[0].pci).numa, 0);
+}
+
+TEST(HwlocXml, OfAnOldHwlocHasAPortForEachLid) {
+  std::string text =
+      replaced(fixture::text_of("two-sockets.hwloc.xml"), R"(<info name="Port1State" value="4"/>)",
+               R"(<info name="Port1LID" value="0x3"/><info name="Port2LID" value="0x0"/>)");
+  text = replaced(text, R"(<object type="OSDev" gp_index="19")",
+                  R"(<object type="OSDev" gp_index="98" name="ib1" osdev_type="2">
+      <info name="Port" value="2"/></object><object type="OSDev" gp_index="19")");
+  Machine machine = parse(text);
+  ASSERT_EQ(machine.ports.size(), 2u);
+  EXPECT_EQ(port(machine, "mlx5_0").interface, "ib0");
+  EXPECT_EQ(port(machine, "mlx5_0:2").interface, "ib1");
+  EXPECT_EQ(port(machine, "mlx5_0:2").state, PortState::unknown);
+}
+
+// A card with a port of each kind, of a recording that numbers neither.
+TEST(HwlocXml, GivesAnRdmaPortTheInfiniBandInterfaceOfItsCard) {
+  std::string text =
+      replaced(fixture::text_of("two-sockets.hwloc.xml"), R"(<info name="Port1State" value="4"/>)", "");
+  text = replaced(text, R"(<object type="OSDev" gp_index="18")",
+                  R"(<object type="OSDev" gp_index="98" name="eth2" osdev_type="2">
+      <info name="Address" value="02:00:00:00:00:01"/></object><object type="OSDev" gp_index="18")");
+  Machine machine = parse(text);
+  EXPECT_EQ(port(machine, "mlx5_0").interface, "ib0");
+  EXPECT_EQ(port(machine, "eth2").rdma_device, "");
+}
+
 // hwloc 1 has another root and PCI below NUMA nodes.
 TEST(HwlocXml, OfHwloc1IsReadWithANote) {
   const Machine machine = parse(R"(<?xml version="1.0" encoding="UTF-8"?>
@@ -159,6 +243,108 @@ TEST(NcclXml, IsReadWithSwitchesGpusPortsAndNvLinks) {
   EXPECT_EQ(device(machine, "0101:00:00.0").link.most, (PciSpeed{16, 8}));
   EXPECT_FALSE(device(machine, "0102:00:00.0").link.most);  // "Unknown"
   EXPECT_FALSE(port(machine, "0102:00:00.0").rate);
+}
+
+// RCCL's: another version, xGMI for NVLink, and the number of compute units for sm.
+TEST(NcclXml, OfRcclIsReadWithoutItsXgmi) {
+  const Machine machine = parse(R"(<system version="2"><cpu numaid="0">
+<pci busid="0000:05:00.0" class="0x060400" vendor="0x1000" device="0xc030" link_speed="32.0 GT/s PCIe" link_width="16">
+<pci busid="0000:0c:00.0" class="0x120000" vendor="0x1002" device="0x74a1" link_speed="32.0 GT/s PCIe" link_width="16">
+<gpu dev="0" sm="304" gcn="gfx942" rank="0" gdr="1"><xgmi target="0000:15:00.0" count="1" tclass="0x120000"/></gpu></pci>
+<pci busid="0000:07:00.0" class="0x020700" vendor="0x15b3" device="0x1021" link_speed="32.0 GT/s PCIe" link_width="16">
+<nic><net name="mlx5_0" dev="0" speed="400000" port="1" guid="0x1" gdr="1"/></nic></pci></pci></cpu></system>)");
+  ASSERT_EQ(machine.gpus.size(), 1u);
+  EXPECT_EQ(distance(machine, "0000:0c:00.0", "0000:07:00.0"), "PIX");
+  EXPECT_FALSE(machine.nvlinks_known);
+  ASSERT_EQ(machine.notes.size(), 2u);
+  EXPECT_THAT(machine.notes[1], HasSubstr("AMD"));
+}
+
+// As a cloud ships it: NCCL finds out on the machine itself what hangs there.
+TEST(NcclXml, KeepsDevicesOfWhichItDoesNotSayWhatTheyAre) {
+  const Machine machine = parse(R"(<system version="1"><cpu numaid="0"><pci busid="0000:00:16.0"/></cpu>
+<cpu numaid="1"><pci busid="ffff:ff:01.0"><pci busid="0000:00:1A.0"/><pci busid="0000:00:1b.0"/></pci></cpu></system>)");
+  EXPECT_TRUE(machine.gpus.empty());
+  EXPECT_EQ(distance(machine, "0000:00:1a.0", "0000:00:1b.0"), "PIX");
+  EXPECT_EQ(distance(machine, "0000:00:1a.0", "0000:00:16.0"), "SYS");
+  ASSERT_EQ(machine.notes.size(), 2u);
+  EXPECT_THAT(machine.notes[1], HasSubstr("what 3 of the file's devices are"));
+}
+
+TEST(NcclXml, LinksOfAGpuToItselfSayNothing) {
+  const std::string text = fixture::text_of("cloud.nccl.xml");
+  const Machine machine =
+      parse(replaced(replaced(replaced(text, "target=\"0001:00:00.0\"", "target=\"swap\""),
+                              "target=\"0002:00:00.0\"", "target=\"0001:00:00.0\""),
+                     "target=\"swap\"", "target=\"0002:00:00.0\""));
+  EXPECT_TRUE(machine.nvlinks.empty());
+}
+
+TEST(NcclXml, OfSocketsHasInterfacesWithoutRdma) {
+  Machine machine = parse(R"(<system version="1"><cpu numaid="0">
+<nic><net name="eth0" dev="0" speed="100000" port="0" guid="0x0" gdr="0"/></nic></cpu></system>)");
+  EXPECT_EQ(port(machine, "eth0").interface, "eth0");
+  EXPECT_EQ(port(machine, "eth0").rdma_device, "");
+}
+
+// On Grace a GPU's PCI link is for its registers; its data go by 8 links of 43125 MB/s here: 2760 Gb/s.
+TEST(NcclXml, OfGraceHasItsGpusAtTheirC2c) {
+  const Machine machine = parse(R"(<system version="1"><cpu numaid="0" arch="arm64">
+<pci busid="000f:01:00.0" class="0x030200" link_speed="2.5 GT/s PCIe" link_width="16">
+<gpu dev="0" sm="121" gdr="0"><c2c bw="43125" count="8"/></gpu></pci></cpu></system>)");
+  const auto hop = link_above(machine, machine.gpus.at(0).pci);
+  ASSERT_TRUE(hop && hop->most);
+  EXPECT_NEAR(hop->most->bits_per_second / 1e9, 2760, 1e-6);
+}
+
+// A virtual machine whose bridges are QEMU's: what they say of their links is of no link.
+TEST(NcclXml, OfAGuestKnowsNoLinkOfAnEmulatedSwitch) {
+  const Machine machine = parse(R"(<system version="1"><cpu numaid="0">
+<pci busid="0000:a1:00.0" class="0x060400" vendor="0x104c" device="0x8232" link_speed="2.5 GT/s PCIe" link_width="1">
+<pci busid="0000:a4:00.0" class="0x030200" vendor="0x10de" device="0x2330" link_speed="32.0 GT/s PCIe" link_width="16"/>
+</pci></cpu></system>)");
+  EXPECT_FALSE(link_above(machine, fixture::index_of(machine, "0000:a1:00.0")));
+  EXPECT_TRUE(link_above(machine, fixture::index_of(machine, "0000:a4:00.0")));
+}
+
+TEST(NcclXml, TakesNoNumberThatMeansNothing) {
+  Machine machine = parse(R"(<system version="1"><cpu numaid="4294967295">
+<pci busid="0000:07:00.0" class="0x020700"><nic><net name="mlx5_0" speed="4294967295" port="1"/></nic></pci></cpu>
+<cpu numaid="1"/><cpu numaid="1"/></system>)");
+  EXPECT_FALSE(port(machine, "mlx5_0").rate);
+  EXPECT_FALSE(machine.pci[0].numa);
+  EXPECT_EQ(machine.numa.size(), 1u);
+}
+
+// One file of all hosts whose GPUs share NVLinks; their addresses are the same.
+TEST(NcclXml, OfSeveralHostsIsTheFirst) {
+  const auto host = [](const std::string& hash) {
+    return "<cpu host_hash=\"" + hash +
+           R"(" numaid="0"><pci busid="0008:01:00.0" class="0x030200" )"
+           R"(vendor="0x10de" device="0x2941"><gpu dev="0" sm="100"><nvlink target="ffff:ff:ff" count="18" )"
+           R"(tclass="0x068000"/></gpu></pci></cpu>)";
+  };
+  const Machine machine = parse("<system version=\"1\">" + host("0xa") + host("0xb") + "</system>");
+  ASSERT_EQ(machine.gpus.size(), 1u);
+  EXPECT_EQ(nvlinks_of(machine, 0).count, 18u);
+  EXPECT_THAT(machine.notes.back(), HasSubstr("2 hosts"));
+}
+
+// NVIDIA's data sheets, both ways: A40 and RTX A6000 112.5 GB/s of four links; A100 600 of twelve.
+TEST(NvlinkRate, OfGa102IsLess) {
+  EXPECT_EQ(nvlink_rate(0x2235), Rate{112.5e9});
+  EXPECT_EQ(nvlink_rate(0x20b0), Rate{200e9});
+  const Machine machine = parse(replaced(
+      replaced(fixture::text_of("cloud.nccl.xml"), "sm=\"80\"", "sm=\"86\""), "count=\"12\"", "count=\"4\""));
+  EXPECT_EQ(nvlinks_of(machine, 0).rate, Rate{450e9});  // 56.25 GB/s one way
+}
+
+// hwloc reckons with 25 GB/s of every link: 100000 MB/s are four.
+TEST(NvlinkRate, OfHwlocsMatrixIsThatOfItsLinks) {
+  std::string text = replaced(fixture::text_of("two-sockets.hwloc.xml"), "[10de:20b2]", "[10de:2235]");
+  const Machine machine = parse(replaced(text, "0 300000 300000 0", "0 100000 100000 0"));
+  EXPECT_EQ(nvlinks_between(machine, 0, 1), 4u);
+  EXPECT_EQ(nvlinks_of(machine, 0).rate, Rate{450e9});
 }
 
 TEST(NcclXml, OfAnotherVersionIsRefused) {
