@@ -11,10 +11,10 @@ FLOOD = pathlib.Path(__file__).with_name("flood.py").read_text()
 
 
 @contextlib.contextmanager
-def flood(cluster, target, megabits, of=SPARE):
+def flood(cluster, target, megabits, of=SPARE, segment=()):
     """Bob has a node of his own beside the job, or sits on the login node, whose link is wider."""
     address = cluster.exec("ctl", "getent", "hosts", target).stdout.split()[0]
-    bob = cluster.start(of, "python3", "-c", FLOOD, address, str(megabits), user="bob")
+    bob = cluster.start(of, "python3", "-c", FLOOD, address, str(megabits), *segment, user="bob")
     try:
         assert bob.stdout.readline() == "ready\n"
         yield
@@ -23,12 +23,15 @@ def flood(cluster, target, megabits, of=SPARE):
         bob.communicate(timeout=30)
 
 
-@pytest.mark.parametrize("of, megabits", [(SPARE, 50), (SPARE, 95), ("ctl", 115), ("ctl", 300)])
-def test_a_node_that_somebody_sends_to_is_not_named(cluster, of, megabits):
+@pytest.mark.parametrize(
+    "of, megabits, segment",
+    [(SPARE, 50, ()), (SPARE, 95, ()), ("ctl", 115, ()), ("ctl", 300, ()), ("ctl", 115, ("1",))],  # "1": datagrams of one byte
+)
+def test_a_node_that_somebody_sends_to_is_not_named(cluster, of, megabits, segment):
     cluster.configure(DRAINS)
     for node in [*NODES, SPARE]:
         cluster.script("shape", node, "100mbit")
-    with flood(cluster, "n3", megabits, of):
+    with flood(cluster, "n3", megabits, of, segment):
         job = cluster.sbatch("--netcheck", nodes=4)
         assert job.wait() == "COMPLETED"
     until(lambda: not cluster.processes("n3", CHECK), "the end of the check", cluster)
