@@ -82,7 +82,7 @@ TEST_F(RunFolder, KeepsARecordThatOnlyRootReads) {
   EXPECT_EQ(mode_of(run_ + "/records"), 0700u);
   EXPECT_EQ(mode_of(run_), 0755u);
   const Json value = Json::parse(content(*path));
-  EXPECT_EQ(value.at("schema"), 4);
+  EXPECT_EQ(value.at("schema"), 5);
   EXPECT_EQ(value.at("job"), 17);
   EXPECT_EQ(value.at("verdict"), "inconclusive");
   EXPECT_EQ(value.at("node"), "n1");
