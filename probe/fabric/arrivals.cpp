@@ -52,7 +52,7 @@ std::uint64_t uncounted_between(const std::optional<Arrivals>& before, const std
     return 0;
   const std::uint64_t on_wire = after->on_wire - before->on_wire, counted = after->counted - before->counted;
   if (on_wire <= counted) return 0;
-  const double headers = static_cast<double>(kLeastHeaders * (on_wire - counted));
+  const auto headers = static_cast<double>(kLeastHeaders * (on_wire - counted));
   const double of_large = kOfLarge * static_cast<double>(after->bytes - before->bytes);
   return static_cast<std::uint64_t>(std::max(0.0, headers - of_large));
 }

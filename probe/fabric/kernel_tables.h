@@ -14,12 +14,12 @@ namespace netcheck::fabric {
 [[nodiscard]] std::string text_of(const std::string& path);
 
 // Pure; nullopt where the text does not say.
-/// Of /proc/net/netstat or snmp, which have two lines of a section, names and values: the sum of those of
-/// `names` that are there. Documentation/networking/snmp_counter.rst in the kernel's tree has their meaning.
+/// Of /proc/net/netstat, which have two lines of a section, names and values: the sum of those
+/// `wanted` that are there. Documentation/networking/snmp_counter.rst in the kernel's tree has their meaning.
 [[nodiscard]] std::optional<std::uint64_t> sum_in_section(std::string_view text, std::string_view section,
-                                                          const std::vector<std::string_view>& names);
-/// Of /proc/net/snmp6, a name and a value in each line: the sum of those of `names` that are there.
-[[nodiscard]] std::uint64_t sum_of_lines(std::string_view text, const std::vector<std::string_view>& names);
+                                                          const std::vector<std::string_view>& wanted);
+/// Of /proc/net/snmp6, a name and a value in each line: the sum of those `wanted` that are there.
+[[nodiscard]] std::uint64_t sum_of_lines(std::string_view text, const std::vector<std::string_view>& wanted);
 /// Of a table with a line of names above: the words below `name`, top to bottom.
 [[nodiscard]] std::optional<std::vector<std::string>> words_below(std::string_view text,
                                                                   std::string_view name);
