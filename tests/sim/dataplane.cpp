@@ -146,7 +146,7 @@ std::vector<Sample> DataPlane::samples(const Live& live, std::uint32_t node) con
   const bool transfer = live.batch.op == Op::transfer;
   for (std::uint32_t rank = 0; rank < live.team.ranks.size(); ++rank) {
     if (live.team.ranks[rank].node != node) continue;
-    Sample& sample = samples.emplace_back(Sample{.rank = rank});
+    Sample& sample = samples.emplace_back(Sample{.rank = rank, .lack = scenario_.lack(node)});
     for (const Flow& flow : live.flows) {
       const bool receives = transfer ? flow.ranks[1] == rank : true;
       const bool sends = transfer && flow.ranks[0] == rank;

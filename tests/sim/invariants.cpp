@@ -60,7 +60,7 @@ std::vector<Culprit> culprits_of(const Verdict& verdict) {
 
 /// A process that is not there, or does not answer, proves nothing about the network.
 bool proves_nothing(Kind kind) {
-  return (kind >= Kind::absent && kind <= Kind::crowded) ||
+  return (kind >= Kind::absent && kind <= Kind::lacking) ||
          (kind >= Kind::cut_all && kind <= Kind::refuse_join) || kind == Kind::unlike;
 }
 
@@ -172,7 +172,7 @@ class Check {
   void the_broken_are_named(const Verdict& verdict) {
     const auto* inconclusive = std::get_if<Inconclusive>(&verdict);
     if (!proves_nothing(kind()) || kind() == Kind::hiccup || kind() == Kind::starved ||
-        kind() == Kind::crowded)
+        kind() == Kind::crowded || kind() == Kind::lacking)
       return;
     if (inconclusive == nullptr) {
       expect(fault_may_come_too_late(), "passed without one that was broken");

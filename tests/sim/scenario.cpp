@@ -16,10 +16,10 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(kLastKind) + 1> kNames = {
-    "none",     "late",      "absent",       "crash",       "freeze",      "hiccup",    "starved",
-    "crowded",  "cut_data",  "cut_all",      "hang_open",   "hang_invite", "hang_join", "hang_run",
-    "die_open", "die_join",  "die_run",      "refuse_open", "refuse_join", "slow_node", "slow_tx",
-    "slow_rx",  "slow_rail", "slow_rail_tx", "slow_link",   "two_slow",    "unlike"};
+    "none",     "late",     "absent",    "crash",        "freeze",      "hiccup",      "starved",
+    "crowded",  "lacking",  "cut_data",  "cut_all",      "hang_open",   "hang_invite", "hang_join",
+    "hang_run", "die_open", "die_join",  "die_run",      "refuse_open", "refuse_join", "slow_node",
+    "slow_tx",  "slow_rx",  "slow_rail", "slow_rail_tx", "slow_link",   "two_slow",    "unlike"};
 
 /// Between GPUs of a node: far above any network.
 constexpr double kInside = 4e12;
@@ -56,6 +56,9 @@ void draw_fault(Scenario& scenario, Dice& dice) {
       break;
     case Kind::starved:
       fault.factor = dice.real(0.02, 0.95);
+      break;
+    case Kind::lacking:
+      fault.factor = dice.real(0.002, 0.95);
       break;
     case Kind::crowded:
       fault.factor = dice.real(0.05, 0.98);
@@ -149,6 +152,7 @@ double Scenario::path(Rank from, Rank to) const {
   const bool out = from.node == fault.node, in = to.node == fault.node;
   bool slow = false;
   switch (fault.kind) {
+    case Kind::lacking:
     case Kind::slow_node:
       slow = out || in;
       break;
@@ -180,6 +184,10 @@ double Scenario::path(Rank from, Rank to) const {
 double Scenario::others(std::uint32_t node, bool inward) const {
   const bool here = fault.kind == Kind::crowded && fault.node == node && fault.inward == inward;
   return here ? fault.factor : 0;
+}
+
+Lack Scenario::lack(std::uint32_t node) const {
+  return fault.kind == Kind::lacking && fault.node == node ? Lack::tcp_memory : Lack::nothing;
 }
 
 double Scenario::runs(std::uint32_t node) const {

@@ -24,6 +24,7 @@ enum class Kind : std::uint8_t {
   hiccup,     ///< the probe is stopped for a while; see Fault::halts
   starved,    ///< its fabric process runs part of the time only
   crowded,    ///< others use part of its rails, in or out; see Fault::inward
+  lacking,    ///< slow both ways, since its kernel ran out of something, and says so
   cut_data,   ///< no data in or out from a time on; the control channel lives
   cut_all,    ///< neither data nor control
   hang_open,  ///< the fabric process hangs in open, …
@@ -83,6 +84,7 @@ struct Scenario {
   [[nodiscard]] double runs(std::uint32_t node) const;
   /// Part of a rail of this node that others use, in or out.
   [[nodiscard]] double others(std::uint32_t node, bool inward) const;
+  [[nodiscard]] Lack lack(std::uint32_t node) const;
   /// bits/s that a path can carry, faults included.
   [[nodiscard]] double path(Rank from, Rank to) const;
   /// The fault in words, for a failing seed.
