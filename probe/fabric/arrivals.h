@@ -14,15 +14,13 @@ namespace netcheck::fabric {
 struct Arrivals {
   std::uint64_t on_wire = 0;  ///< IP packets, as they were sent
   std::uint64_t counted = 0;  ///< packets, as the devices count
-  std::uint64_t bytes = 0;    ///< as the devices count
   friend bool operator==(const Arrivals&, const Arrivals&) = default;
 };
 
 /// nullopt: the kernel does not say. Takes a tenth of a millisecond. `proc`: where procfs is.
 [[nodiscard]] std::optional<Arrivals> arrivals(const std::string& proc = "/proc");
 
-/// Bytes of headers from one moment to a later one: rather less than the truth, and only what is beyond the
-/// headers of large segments that were put together, as the check's own are.
+/// Bytes of headers from one moment to a later one, rather less than the truth: the check's own among them.
 [[nodiscard]] std::uint64_t uncounted_between(const std::optional<Arrivals>& before,
                                               const std::optional<Arrivals>& after);
 

@@ -75,7 +75,9 @@ void Meter::add_interface(const std::string& interfaces, const std::string& name
         below.push_back(file.substr(std::string("lower_").size()));
   for (const std::string& lower : below)
     if (fs::exists(interfaces + lower, error)) add_interface(interfaces, lower, depth + 1);
-  if (below.empty()) add(folder.string() + "/statistics/", "rx_bytes", "tx_bytes", 1);
+  if (!below.empty()) return;
+  add(folder.string() + "/statistics/", "rx_bytes", "tx_bytes", 1);
+  queues_.emplace_back(name);
 }
 
 std::optional<Octets> Meter::read() const {
@@ -90,13 +92,27 @@ std::optional<Octets> Meter::read() const {
   return sum;
 }
 
-Octets others_between(const Load& before, const Load& after) {
+std::optional<std::uint64_t> Meter::queued() const {
+  if (queues_.empty()) return std::nullopt;
+  std::uint64_t sum = 0;
+  for (const Queue& queue : queues_) {
+    const auto sent = queue.sent();
+    if (!sent) return std::nullopt;
+    sum += *sent;
+  }
+  return sum;
+}
+
+Octets others_between(const Load& before, const Load& after, std::uint64_t uncounted) {
   if (!before.device || !after.device) return {};
   // A counter that falls was reset, or has 32 bits.
   if (after.device->in < before.device->in || after.device->out < before.device->out) return {};
   const Octets own{after.own.in - before.own.in, after.own.out - before.own.out};
-  return {others(after.device->in - before.device->in, own.in, own.out),
-          others(after.device->out - before.device->out, own.out, own.in)};
+  std::uint64_t out = after.device->out - before.device->out;
+  if (before.queued && after.queued && *after.queued >= *before.queued)
+    out = std::max(out, *after.queued - *before.queued);
+  return {others(after.device->in - before.device->in + uncounted, own.in, own.out),
+          others(out, own.out, own.in)};
 }
 
 }  // namespace netcheck::fabric

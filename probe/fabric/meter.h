@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/queue.h"
 #include "system/descriptor.h"
 
 namespace netcheck::fabric {
@@ -25,6 +26,9 @@ class Meter {
   explicit Meter(const std::string& device, const std::string& sys = "/sys");
   /// Since the device came up. nullopt: the kernel does not say. Takes some ten microseconds.
   [[nodiscard]] std::optional<Octets> read() const;
+  /// Bytes out as the interfaces' queues count them, which know of headers that a virtual device leaves out.
+  /// nullopt: not all of them have a queue that counts.
+  [[nodiscard]] std::optional<std::uint64_t> queued() const;
   /// Whether it is read of network interfaces, which may count several packets as one. An RDMA port counts
   /// what is on the wire.
   [[nodiscard]] bool of_interfaces() const { return of_interfaces_; }
@@ -38,17 +42,20 @@ class Meter {
   void add_interface(const std::string& interfaces, const std::string& name, int depth);
 
   std::vector<Counter> counters_;
+  std::vector<Queue> queues_;
   bool of_interfaces_ = false;
 };
 
 /// A device and this process's own payload on it, at one moment.
 struct Load {
   std::optional<Octets> device;
+  std::optional<std::uint64_t> queued;  ///< Meter::queued()
   Octets own;
 };
 
 /// What others carried from one moment to a later one: rather less than the truth, since of the check's own
-/// traffic only the payload is known. 0 where a device does not say.
-[[nodiscard]] Octets others_between(const Load& before, const Load& after);
+/// traffic only the payload is known. 0 where a device does not say. `uncounted`: bytes that came in besides,
+/// of all devices (arrivals.h).
+[[nodiscard]] Octets others_between(const Load& before, const Load& after, std::uint64_t uncounted = 0);
 
 }  // namespace netcheck::fabric

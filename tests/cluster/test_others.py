@@ -32,8 +32,21 @@ def test_a_node_that_somebody_sends_to_is_not_named(cluster, of, megabits, segme
     for node in [*NODES, SPARE]:
         cluster.script("shape", node, "100mbit")
     with flood(cluster, "n3", megabits, of, segment):
-        job = cluster.sbatch("--netcheck", nodes=4)
-        assert job.wait() == "COMPLETED"
+        nobody_is_named(cluster)
+
+
+@pytest.mark.parametrize("segment", [(), ("1",)], ids=["large", "of_one_byte"])
+def test_a_node_from_which_somebody_sends_is_not_named(cluster, segment):
+    cluster.configure(DRAINS)
+    for node in [*NODES, SPARE]:
+        cluster.script("shape", node, "100mbit")
+    with flood(cluster, SPARE, 60, "n3", segment):  # what an ended job has left there
+        nobody_is_named(cluster)
+
+
+def nobody_is_named(cluster):
+    job = cluster.sbatch("--netcheck", nodes=4)
+    assert job.wait() == "COMPLETED"
     until(lambda: not cluster.processes("n3", CHECK), "the end of the check", cluster)
     comment = job.comment()
     assert comment and "netcheck=fail" not in comment and " drain=" not in comment, comment

@@ -89,7 +89,8 @@ TEST_F(MeterTest, WhatIsNotThereOrNoNumberIsUnknown) {
 
 TEST(OthersBetween, IsWhatTheCheckDidNotMoveItself) {
   // 100 MB in, of which 40 are the check's: 60 less 8 % of the 40 for headers.
-  const Octets others = others_between({Octets{5, 5}, {0, 0}}, {Octets{100'000'005, 5}, {40'000'000, 0}});
+  const Octets others =
+      others_between({Octets{5, 5}, {}, {0, 0}}, {Octets{100'000'005, 5}, {}, {40'000'000, 0}});
   EXPECT_EQ(others.in, 56'800'000U);
   EXPECT_EQ(others.out, 0U);
 }
@@ -97,15 +98,34 @@ TEST(OthersBetween, IsWhatTheCheckDidNotMoveItself) {
 TEST(OthersBetween, HeadersAndAcknowledgementsAreNobodyElses) {
   // 1,448 bytes of payload are 1,514 on the wire, and 66 go back for every other one.
   const std::uint64_t segments = 100'000;
-  const Octets others = others_between({Octets{0, 0}, {0, 0}},
-                                       {Octets{segments * 1'514, segments / 2 * 66}, {segments * 1'448, 0}});
+  const Octets others = others_between(
+      {Octets{0, 0}, {}, {0, 0}}, {Octets{segments * 1'514, segments / 2 * 66}, {}, {segments * 1'448, 0}});
+  EXPECT_EQ(others, (Octets{0, 0}));
+}
+
+TEST(OthersBetween, WhatWasPutTogetherCountsAsTheQueueAndIpHaveIt) {
+  // Datagrams of one byte, 64 as one: the device counts 106 bytes of 2,752.
+  const Octets out =
+      others_between({Octets{0, 0}, 1'000'000, {0, 0}}, {Octets{0, 106'000}, 3'752'000, {0, 0}});
+  EXPECT_EQ(out, (Octets{0, 2'752'000}));
+  const Octets in = others_between({Octets{0, 0}, {}, {0, 0}}, {Octets{106'000, 0}, {}, {0, 0}}, 2'646'000);
+  EXPECT_EQ(in, (Octets{2'752'000, 0}));
+  // A queue that was set up anew says nothing.
+  EXPECT_EQ(others_between({Octets{0, 0}, 5, {0, 0}}, {Octets{0, 7}, 4, {0, 0}}).out, 7U);
+}
+
+TEST(OthersBetween, LargeSegmentsOfTheChecksOwnAreNobodyElses) {
+  // 64 KiB as one packet of 45 segments: 44 headers of 42 bytes that the device did not count.
+  const Octets others =
+      others_between({Octets{0, 0}, {}, {0, 0}}, {Octets{65'602, 0}, {}, {65'536, 0}}, 44 * 42);
   EXPECT_EQ(others, (Octets{0, 0}));
 }
 
 TEST(OthersBetween, WhatIsNotKnownIsNothing) {
-  EXPECT_EQ(others_between({std::nullopt, {0, 0}}, {Octets{9, 9}, {0, 0}}), (Octets{0, 0}));
-  EXPECT_EQ(others_between({Octets{9, 9}, {0, 0}}, {std::nullopt, {0, 0}}), (Octets{0, 0}));
-  EXPECT_EQ(others_between({Octets{9, 9}, {0, 0}}, {Octets{8, 99}, {0, 0}}), (Octets{0, 0}));  // it fell
+  EXPECT_EQ(others_between({std::nullopt, {}, {0, 0}}, {Octets{9, 9}, {}, {0, 0}}), (Octets{0, 0}));
+  EXPECT_EQ(others_between({Octets{9, 9}, {}, {0, 0}}, {std::nullopt, {}, {0, 0}}), (Octets{0, 0}));
+  EXPECT_EQ(others_between({Octets{9, 9}, {}, {0, 0}}, {Octets{8, 99}, {}, {0, 0}}),
+            (Octets{0, 0}));  // it fell
 }
 
 }  // namespace

@@ -77,21 +77,27 @@ Course::Course(const Ground& ground, Plan plan, Memory memory)
 }
 
 std::uint64_t Course::total() const {
-  return std::uint64_t{plan_.warmup + plan_.iterations} * plan_.rounds.size() + plan_.barrier.size();
+  return std::uint64_t{plan_.warmup + plan_.iterations} * plan_.rounds.size() + plan_.barrier.size() +
+         plan_.end.size();
 }
 
 bool Course::in_barrier(std::uint64_t step) const {
   return step >= barrier_begin() && step < barrier_begin() + plan_.barrier.size();
 }
 
+const std::vector<Round>& Course::rounds_of(std::uint64_t step) const {
+  return in_end(step) ? plan_.end : in_barrier(step) ? plan_.barrier : plan_.rounds;
+}
+
 std::size_t Course::round_index(std::uint64_t step) const {
+  if (in_end(step)) return static_cast<std::size_t>(step - end_begin());
   if (in_barrier(step)) return static_cast<std::size_t>(step - barrier_begin());
   if (step >= barrier_begin()) step -= barrier_begin() + plan_.barrier.size();
   return static_cast<std::size_t>(step % plan_.rounds.size());
 }
 
 const Round& Course::round(std::uint64_t step) const {
-  return (in_barrier(step) ? plan_.barrier : plan_.rounds)[round_index(step)];
+  return rounds_of(step)[round_index(step)];
 }
 
 bool Course::step() {
@@ -121,7 +127,7 @@ bool Course::step() {
 /// To everyone at once, those that only send to this rank too: a connection that breaks is how their end is
 /// noticed.
 void Course::connect() {
-  for (const auto* rounds : {&plan_.rounds, &plan_.barrier})
+  for (const auto* rounds : {&plan_.rounds, &plan_.barrier, &plan_.end})
     for (const auto& round : *rounds) {
       for (const auto& one : round.sends)
         partners_[one.to] = nullptr;
@@ -150,12 +156,11 @@ bool Course::may_receive_ahead(std::uint64_t step) const {
   // Without sums every operation puts the same bytes in the same places: early is as good as in time. With
   // sums, what is added waits in one of two slots, and what is put must not meet what is in use.
   if (!adds_) return ahead == 1 || (ahead <= kStepsAhead && receives_posted_ < kReceivesAhead);
-  return ahead == 1 &&
-         (in_barrier(step) || in_barrier(current_) || may_overtake(round(step), round(current_)));
+  return ahead == 1 && (of_tokens(step) || of_tokens(current_) || may_overtake(round(step), round(current_)));
 }
 
 void Course::post_receives_of(std::uint64_t step) {
-  if (in_barrier(step)) {
+  if (of_tokens(step)) {
     for (const auto& one : round(step).receives)
       receive(Kind::token, one.from, {}, step);
     return;
@@ -179,7 +184,7 @@ void Course::post_receives_of(std::uint64_t step) {
 }
 
 void Course::post_sends_of(std::uint64_t step) {
-  const bool token = in_barrier(step);
+  const bool token = of_tokens(step);
   for (const auto& one : round(step).sends) {
     if (token) {
       send(Kind::token, one.to, {}, step);
@@ -199,11 +204,16 @@ void Course::add_arrived(Step& step) const {
 
 void Course::finish_step() {
   const std::uint64_t finished = current_++;
-  const bool at_barrier = in_barrier(finished);
-  const bool last = round_index(finished) + 1 == (at_barrier ? plan_.barrier : plan_.rounds).size();
+  const bool last = round_index(finished) + 1 == rounds_of(finished).size();
   steps_.pop_front();
-  if (at_barrier && last) pass_barrier();
-  if (!at_barrier && last) finish_operation();
+  if (!last) return;
+  if (in_end(finished)) {
+    if (waits_at_end()) at_end_ = whole_tally();
+  } else if (in_barrier(finished)) {
+    pass_barrier();
+  } else {
+    finish_operation();
+  }
 }
 
 void Course::finish_operation() {
@@ -211,7 +221,13 @@ void Course::finish_operation() {
   if (plan_.credits) give_credits(operations_);
   began_ = false;
   if (++operations_ == plan_.warmup && plan_.barrier.empty()) pass_barrier();
-  if (operations_ == plan_.warmup + plan_.iterations) at_end_ = whole_tally();
+  if (operations_ == plan_.warmup + plan_.iterations && !waits_at_end()) at_end_ = whole_tally();
+}
+
+/// What a sender has given to the library may wait in a socket's buffer: until it is there, whatever else
+/// goes out over the device is in its way.
+bool Course::waits_at_end() const {
+  return !plan_.end.empty() && !plan_.end.back().receives.empty();
 }
 
 void Course::pass_barrier() {
@@ -227,9 +243,8 @@ Course::Tally Course::whole_tally() const {
 
 Hindrance Course::since(const Tally& before) const {
   const Tally after = at_end_ ? *at_end_ : whole_tally();
-  Octets others = others_between(before.load, after.load);
-  others.in += uncounted_between(at_start_.arrived, after.arrived);
-  return {after.kept - before.kept, others};
+  const std::uint64_t uncounted = uncounted_between(at_start_.arrived, after.arrived);
+  return {after.kept - before.kept, others_between(before.load, after.load, uncounted)};
 }
 
 Hindrance Course::hindrance() const {
@@ -244,7 +259,7 @@ Hindrance Course::hindrance_in_all() const {
 
 /// Whether the operation at hand may send.
 bool Course::may_begin() {
-  if (!plan_.credits || began_ || in_barrier(current_)) return true;
+  if (!plan_.credits || began_ || of_tokens(current_)) return true;
   if (operations_ >= kOperationsAhead && credits_due_.contains(operations_ - kOperationsAhead)) return false;
   began_ = true;
   expect_credits(operations_);

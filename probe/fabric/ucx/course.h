@@ -1,7 +1,8 @@
 // The executor: runs one rank's rounds of one batch over UCX, warm-up, barrier and timed operations, without
 // ever waiting. Used by RankRun.
 //
-// A course is a sequence of steps: each operation's rounds, the barrier's rounds between warm-up and timing.
+// A course is a sequence of steps: each operation's rounds, the barrier's rounds between warm-up and timing,
+// the end's rounds.
 // A step ends when its sends and receives are complete; then the next begins. Receives are posted some steps
 // ahead, so that what arrives early goes straight to its place and never fills UCX's memory.
 #pragma once
@@ -26,6 +27,7 @@ struct Plan {
   Type type = Type::f32;
   std::vector<Round> rounds;   ///< of one operation
   std::vector<Round> barrier;  ///< between warm-up and timing: only who sends to whom counts
+  std::vector<Round> end;      ///< after the last operation, likewise: who only sends waits here
   std::uint32_t warmup = 0, iterations = 0;
   /// A rank that only sends could run ahead without end, and its data pile up at the receiver: receivers then
   /// return a credit for each operation, and senders stay two ahead at most.
@@ -105,7 +107,12 @@ class Course : public Poster {
   [[nodiscard]] Hindrance since(const Tally& before) const;
   [[nodiscard]] std::uint64_t total() const;
   [[nodiscard]] std::uint64_t barrier_begin() const { return plan_.warmup * plan_.rounds.size(); }
+  [[nodiscard]] std::uint64_t end_begin() const { return total() - plan_.end.size(); }
   [[nodiscard]] bool in_barrier(std::uint64_t step) const;
+  [[nodiscard]] bool in_end(std::uint64_t step) const { return step >= end_begin(); }
+  /// No data, but tokens: only who sends to whom counts.
+  [[nodiscard]] bool of_tokens(std::uint64_t step) const { return in_barrier(step) || in_end(step); }
+  [[nodiscard]] const std::vector<Round>& rounds_of(std::uint64_t step) const;
   [[nodiscard]] std::size_t round_index(std::uint64_t step) const;
   [[nodiscard]] const Round& round(std::uint64_t step) const;
   [[nodiscard]] bool may_receive_ahead(std::uint64_t step) const;
@@ -117,6 +124,7 @@ class Course : public Poster {
   void finish_step();
   void finish_operation();
   void pass_barrier();
+  [[nodiscard]] bool waits_at_end() const;
   [[nodiscard]] bool may_begin();
   void expect_credits(std::uint64_t operation);
   void give_credits(std::uint64_t operation);

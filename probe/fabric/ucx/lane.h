@@ -72,7 +72,9 @@ class Lane {
   /// Empty when down.
   [[nodiscard]] const Bytes& address() const { return address_; }
   /// What its device and this process have moved until now; a message counts at its end.
-  [[nodiscard]] Load load() const { return {meter_ ? meter_->read() : std::nullopt, own_}; }
+  [[nodiscard]] Load load() const {
+    return {meter_ ? meter_->read() : std::nullopt, meter_ ? meter_->queued() : std::nullopt, own_};
+  }
   /// What has come in on this node until now, where the device may have counted too little of it.
   [[nodiscard]] std::optional<Arrivals> arrived() const {
     return meter_ && meter_->of_interfaces() ? arrivals() : std::nullopt;

@@ -81,7 +81,7 @@ Result<void> RankRun::plan_collective(const Course::Ground& ground) {
   return {};
 }
 
-/// Between warm-up and timing a token goes over each edge from receiver to sender.
+/// Between warm-up and timing a token goes over each edge from receiver to sender, and another at the end.
 void RankRun::plan_transfer(const Course::Ground& ground) {
   const Round both = transfer_rounds(batch_.edges, rank_, batch_.bytes).front();
   if (!both.sends.empty()) {
@@ -90,6 +90,7 @@ void RankRun::plan_transfer(const Course::Ground& ground) {
     Plan plan;
     plan.rounds = {Round{both.sends, {}}};
     plan.barrier = {Round{{}, {Receive{both.sends.front().to, {}, Store::put}}}};
+    plan.end = plan.barrier;
     plan.warmup = batch_.warmup;
     add_course(ground, std::move(plan));
   }
@@ -98,6 +99,7 @@ void RankRun::plan_transfer(const Course::Ground& ground) {
     Plan plan;
     plan.rounds = {Round{{}, both.receives}};
     plan.barrier = {Round{{Send{both.receives.front().from, {}}}, {}}};
+    plan.end = plan.barrier;
     plan.warmup = batch_.warmup;
     add_course(ground, std::move(plan));
     timed_ = courses_.back().get();
