@@ -77,6 +77,7 @@ struct Policy {
   OnInconclusive on_inconclusive = OnInconclusive::annotate;
   Action requeue_fallback = Action::annotate;
   bool between_switches = false;  ///< refuse also for what is slow only between leaf switches
+  bool early_start = true;        ///< help a requeued job to start at once (prolog/early_start.h)
   std::uint32_t max_requeues = 2;
   std::uint32_t max_drain = 1;
   Share max_drained_total{.percent = 1};

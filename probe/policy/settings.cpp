@@ -214,6 +214,8 @@ std::vector<Setting> action() {
        choice(&Policy::requeue_fallback, {Action::annotate, Action::hold, Action::cancel})},
       {"action", "between_switches", Scope::job,
        "whether a job is refused that is slow between switches only", flag(&Policy::between_switches)},
+      {"action", "early_start", Scope::job,
+       "whether a requeued job is let start before Slurm's two minutes are over", flag(&Policy::early_start)},
       {"action", "max_requeues", Scope::job, "most requeues of one job", whole(&Policy::max_requeues, 0, 16)},
       {"action", "max_drain", Scope::job, "most nodes drained for one job",
        whole(&Policy::max_drain, 0, kMost)},

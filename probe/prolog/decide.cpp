@@ -215,7 +215,7 @@ class Decision {
   void aim() {
     if (finding_.kind != Finding::Kind::fail) return;
     plan_.exclude = exclusions();
-    plan_.start_early = own_.requeues == 0;
+    plan_.start_early = own_.requeues == 0 && policy_.early_start;
   }
 
   void choose_drain() {

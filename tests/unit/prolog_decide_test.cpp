@@ -332,6 +332,14 @@ TEST(DecideAction, LetsLaterRequeuesWaitSlurmsTime) {
   EXPECT_FALSE(situation.decide().start_early);
 }
 
+TEST(DecideAction, LetsTheFirstRequeueWaitSlurmsTimeWhereTheSiteSaysSo) {
+  Situation situation;
+  situation.policy.early_start = false;
+  const ActionPlan plan = situation.decide();
+  EXPECT_EQ(plan.action, Action::requeue);
+  EXPECT_FALSE(plan.start_early);
+}
+
 TEST(DecideAction, ExcludesNobodyForACheckThatBrokeOff) {
   Situation situation;
   situation.finding = {Finding::Kind::broken_off, {"n1", "n2", "n3"}, {}, "", false, {}};
