@@ -38,7 +38,7 @@ std::string device_name(const Plan& plan, const std::string& text) {
 std::optional<std::string> number_words(std::string text) {
   constexpr std::string_view kTimes = "×", kUnit = " Gb/s";
   for (auto at = text.find(kTimes); at != std::string::npos; at = text.find(kTimes))
-    text.replace(at, kTimes.size(), "x");
+    text.replace(at, kTimes.size(), 1, 'x');
   std::string bare = text;
   for (auto at = bare.find(kUnit); at != std::string::npos; at = bare.find(kUnit))
     bare.erase(at, kUnit.size());
