@@ -404,6 +404,13 @@ Verdict decide(const Plan& plan, const History& history) {
                                        : "time ran out before anything was measured");
 }
 
+bool nearly_enough(Plan plan, const History& history) {
+  Thresholds& asked = plan.thresholds;
+  for (auto* bar : {&asked.min, &asked.site_floor, &asked.min_per_rail, &asked.min_per_pair})
+    if (*bar) (*bar)->bits_per_second *= 1 - kUnseen;
+  return !std::holds_alternative<Fail>(decide(plan, history));
+}
+
 std::string_view name(const Verdict& verdict) {
   if (std::holds_alternative<Pass>(verdict)) return "pass";
   return std::holds_alternative<Fail>(verdict) ? "fail" : "inconclusive";

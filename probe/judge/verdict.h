@@ -43,6 +43,12 @@ using Verdict = std::variant<Pass, Fail, Inconclusive>;
 /// What the samples of a finished check support.
 [[nodiscard]] Verdict decide(const Plan& plan, const History& history);
 
+/// Of a link's rate, what others may carry while no counter of a node's tells: the check's own headers are
+/// taken for more than they mostly are (docs/measurement.md, "Other traffic").
+inline constexpr double kUnseen = 0.06;
+/// Of a check that failed: it would not have, were all thresholds lower by kUnseen.
+[[nodiscard]] bool nearly_enough(Plan plan, const History& history);
+
 [[nodiscard]] std::string_view name(const Verdict& verdict);  ///< "pass", "fail", "inconclusive"
 [[nodiscard]] ExitCode exit_code(const Verdict& verdict);
 

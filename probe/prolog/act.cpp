@@ -303,6 +303,8 @@ Case case_of(const Record& record, const Outcome& outcome, std::vector<std::stri
   found.finding = finding_of(*record.judged, outcome.by_site, record.report->plan);
   found.finding.corrupt = any_wrong(record.report->history);
   found.finding.slow_ways = slow_ways_of(*record.report);
+  found.finding.nearly_enough = found.finding.kind == Finding::Kind::fail &&
+                                judge::nearly_enough(record.report->plan, record.report->history);
   // Nodes that would not or could not take part: to come back would change nothing.
   if (record.report->history.refusal && found.finding.kind == Finding::Kind::broken_off)
     found.finding.kind = Finding::Kind::not_measured;

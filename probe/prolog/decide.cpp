@@ -111,8 +111,13 @@ class Decision {
   // action) is not held back by the site's rate, and takes nothing of it from others.
   [[nodiscard]] bool sites_action() const {
     if (finding_.kind == Finding::Kind::broken_off) return finding_.sites_check;
+    return finding_.site_fails && !asked_for();
+  }
+
+  // By the user, for his own job.
+  [[nodiscard]] bool asked_for() const {
     const auto source = policy_.sources.find("action.action");
-    return finding_.site_fails && (source == policy_.sources.end() || source->second != policy::kRequested);
+    return source != policy_.sources.end() && source->second == policy::kRequested;
   }
 
   void choose() {
@@ -140,6 +145,7 @@ class Decision {
     if (job_.component) return "heterogeneous";  // Slurm cannot requeue a component without its siblings
     if (!cluster_.standing) return "state-unknown";
     if (!cluster_.standing->running()) return "state-" + cluster_.standing->state;
+    if (finding_.nearly_enough && !asked_for()) return "nearly-enough";
     if (sites_action()) return no_proof_within_a_switch();
     return {};
   }
@@ -222,6 +228,7 @@ class Decision {
     if (!drains(policy_, finding_)) return;
     if (finding_.corrupt) return drain_brake("corrupt-data");
     if (finding_.noisy) return drain_brake("noisy");
+    if (finding_.nearly_enough) return drain_brake("nearly-enough");
     if (cluster_.drain_refused) return drain_brake("refused");
     if (!cluster_.nodes) return drain_brake("nodes-unknown");
     if (cluster_.deeds_failed) return drain_brake("actions-uncounted");

@@ -48,6 +48,8 @@ struct Finding {
   /// Ways that were slow, by the site's thresholds: from, to.
   std::vector<std::pair<std::string, std::string>> slow_ways;
   bool flawed = false;  ///< fails by its hardware, whatever was measured
+  /// judge::nearly_enough: worth a fail in the line, and nothing that the site does.
+  bool nearly_enough = false;
 };
 
 /// `site`: the verdict on the site's thresholds; nullopt: it cannot be had (the user chose another

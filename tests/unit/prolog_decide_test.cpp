@@ -316,6 +316,19 @@ const std::vector<Row> kRows = {
 INSTANTIATE_TEST_SUITE_P(Rows, Decide, testing::ValuesIn(kRows),
                          [](const auto& row) { return std::string(row.param.name); });
 
+// Others may carry some of a link, and no counter tells.
+TEST(DecideAction, DoesNothingToAJobThatHasNearlyEnough) {
+  Situation situation;
+  situation.finding.nearly_enough = true;
+  situation.policy.drain = true;
+  ActionPlan plan = situation.decide();
+  EXPECT_EQ(plan.action, Action::annotate);
+  EXPECT_EQ(plan.tail, " action=annotate wanted=requeue brake=nearly-enough drain_brake=nearly-enough");
+  EXPECT_THAT(plan.drain, IsEmpty());
+  situation.policy.sources["action.action"] = "the job's request";  // his own job, his own word
+  EXPECT_EQ(situation.decide().action, Action::requeue);
+}
+
 TEST(DecideAction, RequeuesAwayFromTheCulpritsAndKeepsTheUsersList) {
   Situation situation;
   situation.add("n6", "idle");
