@@ -231,8 +231,8 @@ bool Course::waits_at_end() const {
 }
 
 void Course::pass_barrier() {
+  started_ = now();  // bytes may be under way by now, and looking at counters takes a while
   at_barrier_ = tally();
-  started_ = now();
 }
 
 Course::Tally Course::whole_tally() const {
