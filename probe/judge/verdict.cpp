@@ -246,7 +246,7 @@ bool passed(const Evidence& evidence) {
   return evidence.gate.state == GateState::ended || enough;
 }
 
-/// "ran short of memory for TCP": what its node lacked, of the first that lacked anything.
+/// "ran out of memory for TCP …": of a node.
 std::string words(Lack lack) {
   switch (lack) {
     case Lack::tcp_memory:
@@ -261,7 +261,7 @@ std::string words(Lack lack) {
   return "lacked nothing";
 }
 
-/// "n3 ran out of …" of a step, or "".
+/// "n3 ran out of …": the first of a step that lacked anything; "": nobody did.
 std::string who_lacked(const Plan& plan, const Done& done) {
   for (const NodeOutcome& outcome : done.outcomes)
     for (const Sample& sample : outcome.samples)
@@ -408,6 +408,8 @@ bool nearly_enough(Plan plan, const History& history) {
   Thresholds& asked = plan.thresholds;
   for (auto* bar : {&asked.min, &asked.site_floor, &asked.min_per_rail, &asked.min_per_pair})
     if (*bar) (*bar)->bits_per_second *= 1 - kUnseen;
+  // Where the ways are no second sight any more, a gate that was below once proves nothing, and yet is below.
+  if (const auto figures = figures_of(plan, history); figures && too_slow(plan, *figures)) return false;
   return !std::holds_alternative<Fail>(decide(plan, history));
 }
 

@@ -305,6 +305,7 @@ Case case_of(const Record& record, const Outcome& outcome, std::vector<std::stri
   found.finding.slow_ways = slow_ways_of(*record.report);
   found.finding.nearly_enough = found.finding.kind == Finding::Kind::fail &&
                                 judge::nearly_enough(record.report->plan, record.report->history);
+  found.finding.nearly_by_site = outcome.nearly_by_site;
   // Nodes that would not or could not take part: to come back would change nothing.
   if (record.report->history.refusal && found.finding.kind == Finding::Kind::broken_off)
     found.finding.kind = Finding::Kind::not_measured;

@@ -111,7 +111,7 @@ class Decision {
   // action) is not held back by the site's rate, and takes nothing of it from others.
   [[nodiscard]] bool sites_action() const {
     if (finding_.kind == Finding::Kind::broken_off) return finding_.sites_check;
-    return finding_.site_fails && !asked_for();
+    return finding_.site_fails && !finding_.nearly_by_site && !asked_for();
   }
 
   // By the user, for his own job.
@@ -228,7 +228,7 @@ class Decision {
     if (!drains(policy_, finding_)) return;
     if (finding_.corrupt) return drain_brake("corrupt-data");
     if (finding_.noisy) return drain_brake("noisy");
-    if (finding_.nearly_enough) return drain_brake("nearly-enough");
+    if (finding_.nearly_by_site) return drain_brake("nearly-enough");
     if (cluster_.drain_refused) return drain_brake("refused");
     if (!cluster_.nodes) return drain_brake("nodes-unknown");
     if (cluster_.deeds_failed) return drain_brake("actions-uncounted");

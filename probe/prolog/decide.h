@@ -48,8 +48,11 @@ struct Finding {
   /// Ways that were slow, by the site's thresholds: from, to.
   std::vector<std::pair<std::string, std::string>> slow_ways;
   bool flawed = false;  ///< fails by its hardware, whatever was measured
-  /// judge::nearly_enough: worth a fail in the line, and nothing that the site does.
+  /// judge::nearly_enough: worth a fail in the line, and nothing that is done to the job.
   bool nearly_enough = false;
+  /// The same on the site's thresholds: nobody is drained, nothing counted. A user's higher wish changes
+  /// nothing about that.
+  bool nearly_by_site = false;
 };
 
 /// `site`: the verdict on the site's thresholds; nullopt: it cannot be had (the user chose another

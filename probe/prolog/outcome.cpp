@@ -42,14 +42,16 @@ std::string without_report(const ProbeEnd& end, const Error& error, const std::s
                      end.how.empty() ? "" : " (" + end.how + ")");
 }
 
-std::optional<judge::Verdict> by_site(const session::Report& report, const session::Assignment& assignment) {
+void judge_by_site(const session::Report& report, const session::Assignment& assignment, Outcome& outcome) {
   const auto source = assignment.policy.sources.find("check.op");
-  if (source != assignment.policy.sources.end() && source->second == policy::kRequested) return std::nullopt;
+  if (source != assignment.policy.sources.end() && source->second == policy::kRequested) return;
   judge::Plan plan = report.plan;
   plan.thresholds = session::thresholds_of(assignment.policy);
   plan.thresholds.min = assignment.policy.site_min;
   judge::set_bars(plan);
-  return judge::decide(plan, report.history);
+  outcome.by_site = judge::decide(plan, report.history);
+  outcome.nearly_by_site =
+      std::holds_alternative<judge::Fail>(*outcome.by_site) && judge::nearly_enough(plan, report.history);
 }
 
 Outcome leaders(session::Report report, const session::Assignment& assignment, Ns took) {
@@ -76,7 +78,7 @@ Outcome leaders(session::Report report, const session::Assignment& assignment, N
   outcome.line = judge::line(verdict, report.plan, took);
   outcome.took = took;
   outcome.judged = std::move(verdict);
-  outcome.by_site = by_site(report, assignment);
+  judge_by_site(report, assignment, outcome);
   outcome.report = std::move(report);
   return outcome;
 }

@@ -21,6 +21,7 @@ struct Outcome {
   /// The verdict on the site's thresholds alone; none where the user chose another operation, for which the
   /// site's thresholds are not meant.
   std::optional<judge::Verdict> by_site;
+  bool nearly_by_site = false;            ///< by_site is a fail, and judge::nearly_enough on those thresholds
   std::optional<session::Report> report;  ///< none when there was none to be believed
 };
 

@@ -23,6 +23,14 @@ TEST(NearlyEnough, HoldsOfASlowNodeToo) {
   EXPECT_FALSE(nearly(model::asking(4), {.transmit = {{{2, 0}, 0.5}}}));
 }
 
+TEST(NearlyEnough, IsNotWhatIsFarBelowAUsersHigherThreshold) {
+  // All ways below the site's 800 were the second sight; none is below 752, and the gate was not measured
+  // again.
+  Plan plan = model::asking(4);
+  plan.thresholds.min = Rate{950e6};
+  EXPECT_FALSE(nearly(plan, {.rate = 0.77e9}));
+}
+
 TEST(NearlyEnough, IsNothingThatCarriesNothing) {
   EXPECT_FALSE(nearly(model::asking(4), {.cut = {{2, 2}}}));
 }

@@ -316,10 +316,20 @@ const std::vector<Row> kRows = {
 INSTANTIATE_TEST_SUITE_P(Rows, Decide, testing::ValuesIn(kRows),
                          [](const auto& row) { return std::string(row.param.name); });
 
+// His own threshold, which is higher, is missed by far, and the site's by little.
+TEST(DecideAction, DrainsNobodyForAUsersWishWhereTheSitesThresholdIsNearlyMet) {
+  Situation situation;
+  situation.finding.nearly_by_site = true;
+  situation.policy.drain = true;
+  const ActionPlan plan = situation.decide();
+  EXPECT_EQ(plan.tail, " action=requeue drain_brake=nearly-enough requeues=1");  // not counted: no acted=
+  EXPECT_THAT(plan.drain, IsEmpty());
+}
+
 // Others may carry some of a link, and no counter tells.
 TEST(DecideAction, DoesNothingToAJobThatHasNearlyEnough) {
   Situation situation;
-  situation.finding.nearly_enough = true;
+  situation.finding.nearly_enough = situation.finding.nearly_by_site = true;
   situation.policy.drain = true;
   ActionPlan plan = situation.decide();
   EXPECT_EQ(plan.action, Action::annotate);
