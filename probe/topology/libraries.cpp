@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "contract/nccl_version.h"
@@ -50,6 +51,7 @@ bool has_nvidia(const Machine& machine) {
 void ask_libraries(Machine& machine, Ns patience, const std::string& nccl) {
   const bool gpus = has_nvidia(machine);
   const Apart said = ask_apart(patience, [&]() -> std::optional<Json> {
+    ::clearenv();  // of UCX_… and NCCL_… nothing is wanted here
     return Json{{"UCX", version_of_ucx()}, {"NCCL", gpus ? version_of_nccl(nccl) : ""}};
   });
   if (said.late)
