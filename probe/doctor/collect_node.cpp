@@ -198,7 +198,8 @@ Result<void> become(const std::string& account) {
   const passwd* entry = ::getpwnam(account.c_str());
   if (entry == nullptr) return fail("become", account, "no such account");
   const gid_t group = entry->pw_gid;
-  if (::setgroups(1, &group) != 0 || ::setresgid(group, group, group) != 0 ||
+  // UCX reads a ucx.conf from the working directory, which may be anybody's.
+  if (::chdir("/") != 0 || ::setgroups(1, &group) != 0 || ::setresgid(group, group, group) != 0 ||
       ::setresuid(entry->pw_uid, entry->pw_uid, entry->pw_uid) != 0)
     return fail("become", account, reason_of(errno));
   return {};
